@@ -16,22 +16,12 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from regard.errors import RegardError
 from regard.untrusted.values import has_lone_surrogate, make_utf8
 
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows: nothing is locked
-    fcntl = None
-
-LOCK = ".lock"
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP)
-"""What a disk answers that cannot lock; work in a folder there is not refused for it."""
 PARTIAL = ".partial-"
 BEFORE = ".before-"
 """A folder that another one is about to replace is called so for a moment, with its name behind."""
@@ -56,7 +46,7 @@ def write_atomically(path: Path, data: str | bytes | Callable[[Path], None]) -> 
     path = Path(path)
     aside = _aside(path)
     data = make_utf8(data).encode() if isinstance(data, str) else data
-    with _explain_errors(path.parent):
+    with explain_errors(path.parent):
         _make(path.parent, path.parent)
         remove_old_partial(path.parent, f"{path.name}-")
         try:
@@ -78,7 +68,7 @@ def write_folder_atomically(folder: Path, fill: Callable[[Path], None]) -> None:
     """Write a whole folder: `fill` puts the files into the folder it is handed. `folder` must not exist yet."""
     folder = Path(folder)
     aside = _aside(folder)
-    with _explain_errors(folder.parent):
+    with explain_errors(folder.parent):
         _make(aside, folder)
         remove_old_partial(folder.parent, f"{folder.name}-")
         try:
@@ -184,85 +174,9 @@ def _find_moved(folder: Path) -> list[Path]:
     return []
 
 
-@contextmanager
-def hold_folder(folder: Path, refusal: str) -> Iterator[None]:
-    """Nobody else holds `folder` inside this block; RegardError with `refusal` where somebody does.
-
-    The folder is locked, and the file `.lock` in it. Only the file's lock reaches other machines that share the disk,
-    and Regard 0.1, which locks nothing else. Only the folder's is safe where holders remove the file: one may lock a
-    file that it had opened before, and another one the file that it made anew. The system takes both locks away however
-    the process ends. A file that was made here is removed at the end.
-    """
-    if fcntl is None:
-        yield
-        return
-    path = folder / LOCK
-    no_file = f"'{path}' is a link, a folder or a pipe, and a lock file of this name is needed there. Move it."
-    with ExitStack() as held:
-        held.enter_context(_hold(folder, os.O_RDONLY, stat.S_ISDIR, refusal, no_file))
-        is_new = not os.path.lexists(path)
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        held.enter_context(_hold(path, flags, stat.S_ISREG, refusal, no_file))
-        try:
-            yield
-        finally:
-            if is_new:
-                with suppress(OSError):  # the folder was deleted, or may not be written any more
-                    path.unlink()
-
-
-@contextmanager
-def _hold(path: Path, flags: int, wanted: Callable[[int], bool], refusal: str, no_file: str) -> Iterator[None]:
-    """Open and lock what has the name `path`, also where it was removed and made anew between the two."""
-    while True:
-        try:
-            with _explain_errors(path.parent):
-                handle = os.open(path, flags, 0o666)
-        except OSError as error:
-            if error.errno in (errno.EISDIR, errno.ELOOP, errno.ENXIO):
-                raise RegardError(no_file) from None
-            raise
-        try:
-            if not wanted(os.fstat(handle).st_mode):
-                raise RegardError(no_file)
-            try:
-                lock(handle, is_waiting=False)
-            except BlockingIOError:
-                raise RegardError(refusal) from None
-            if _is_still(handle, path):
-                yield
-                return
-        finally:
-            os.close(handle)
-
-
-def lock(handle: int, is_waiting: bool) -> bool:
-    """Lock an open file for this process; False where the system or the disk cannot lock.
-
-    BlockingIOError where another process has it and nobody is to wait for it.
-    """
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX if is_waiting else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise
-        return False
-    return True
-
-
-def _is_still(handle: int, path: Path) -> bool:
-    """Whether what was opened still has its name."""
-    try:
-        return os.path.samestat(os.fstat(handle), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
 def make_folder(folder: Path) -> None:
     """Make a folder and those above it."""
-    with _explain_errors(folder.parent):
+    with explain_errors(folder.parent):
         _make(folder, folder)
 
 
@@ -273,6 +187,26 @@ def check_can_be_made(folder: Path) -> None:
     for path in missing:
         with suppress(OSError):  # somebody else's by now
             path.rmdir()
+
+
+def refuse_non_file(path: Path, owner: str) -> None:
+    """Refuse a link, a pipe, a socket or a device where `owner`, "a run" say, has files and folders of its own.
+
+    In a folder from elsewhere a link may lead to files of the user's, and a pipe is waited for without end.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if stat.S_ISLNK(mode):
+        raise RegardError(
+            f"'{path}' is a link, and {owner} has files and folders of its own only. Put what it leads to in its "
+            "place, or remove it."
+        )
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise RegardError(
+            f"'{path}' is no regular file but a pipe, a socket or a device, and {owner} has none. Remove it."
+        )
 
 
 def check_is_text(path: Path) -> None:
@@ -305,10 +239,16 @@ def remove_folder(folder: Path) -> None:
 
 def remove_partial(folder: Path) -> list[str]:
     """Remove what writers that were killed left in `folder`; returns the names. Only for a folder with one writer."""
-    left = sorted(Path(folder).glob(f"{PARTIAL}*"))
-    for path in left:
-        _remove(path)
-    return [path.name for path in left]
+    left = list_partial(Path(folder))
+    for name in left:
+        _remove(Path(folder) / name)
+    return left
+
+
+def list_partial(folder: Path) -> list[str]:
+    """What writers that were killed left in `folder`, or what one is writing there now."""
+    form = re.compile(rf"{re.escape(PARTIAL)}.+-\d+-[0-9a-f]{{8}}")  # as _aside has it; others are somebody else's
+    return sorted(path.name for path in folder.glob(f"{PARTIAL}*") if form.fullmatch(path.name))
 
 
 def is_old(path: Path, seconds: float = OLD) -> bool:
@@ -373,7 +313,8 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _explain_errors(folder: Path) -> Iterator[None]:
+def explain_errors(folder: Path) -> Iterator[None]:
+    """Say in a sentence that a disk is full, or that a folder may not be written."""
     try:
         yield
     except OSError as error:

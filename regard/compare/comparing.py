@@ -108,8 +108,8 @@ def _compare_trained(contenders: Contenders, options: Options, progress: Progres
     plan = read_plan(contenders, **{name: getattr(options, name) for name in names})
     decoding = options.decoding(plan.task, plan.runtime.device)
     began = time.monotonic()
-    with hold_place(plan.out):
-        done = train_contenders(plan, n_jobs=options.jobs or 1, progress=progress, reporter=reporter)
+    with hold_place(plan.out) as locks:
+        done = train_contenders(plan, n_jobs=options.jobs or 1, progress=progress, reporter=reporter, locks=locks)
         training = dataclasses.replace(done.training, seconds=time.monotonic() - began)
         request = Request(
             entries=done.entries, task=plan.task, decoding=decoding, levels=options.levels, prompt=plan.prompt,

@@ -20,8 +20,9 @@ from regard.compare.plan import Plan, Planned
 from regard.compare.read_plan import read_plan
 from regard.config import RunConfig, read_yaml
 from regard.data.known_sources import list_sources, list_starts
+from regard.data.locks import LOCK
 from regard.errors import RegardError
-from regard.files import LOCK, PARTIAL, write_atomically
+from regard.files import PARTIAL, write_atomically
 from regard.report.comparison import check_drawn
 from regard.training.config import OptimizerConfig
 from regard.untrusted.small_files import MAX_NOTE, DamagedFileError, read_json

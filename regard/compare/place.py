@@ -8,17 +8,18 @@ A folder that came from elsewhere may hold links, and a comparison writes to its
 from __future__ import annotations
 
 import json
-import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from regard.compare.contenders import FAILURES
 from regard.compare.result import BEGUN, FILE, Comparison
 from regard.compare.result_cache import OUTPUTS, VIEWS
+from regard.data.locks import LOCK, hold_folder
 from regard.errors import RegardError
-from regard.files import check_can_be_made, hold_folder, make_folder, write_atomically
+from regard.files import check_can_be_made, make_folder, refuse_non_file, write_atomically
 from regard.report.comparison import DRAWN, check_drawn
+from regard.run.folder import refuse_links
 from regard.untrusted.small_files import MAX_NOTE, read_json
 
 RUNS, LOGS, OLD_RESULTS = "runs", "logs", "results"
@@ -31,25 +32,14 @@ OF_RUNS = (FILE, BEGUN, OUTPUTS, VIEWS, FAILURES, *DRAWN)
 def check_inside(out: Path) -> None:
     """Refuse links, pipes and devices where a comparison reads and writes, and folders in place of its files."""
     for path, is_folder in _list_known(out):
-        try:
-            mode = path.lstat().st_mode
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        if stat.S_ISLNK(mode):
-            raise RegardError(
-                f"'{path}' is a link, and a comparison writes to files in its own folder only. Put what it leads to in "
-                "its place, or remove it."
-            )
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise RegardError(
-                f"'{path}' is neither a file nor a folder but a pipe, a socket or a device. Remove it, or choose "
-                "another --out."
-            )
-        if is_folder is not None and stat.S_ISDIR(mode) != is_folder:
+        refuse_non_file(path, "a comparison")
+        if is_folder is not None and path.exists() and path.is_dir() != is_folder:
             found, wanted = ("file", "folder") if is_folder else ("folder", "file")
             raise RegardError(
                 f"'{path}' is a {found}, where a comparison has a {wanted}. Move it, or choose another --out."
             )
+    for run in (out / RUNS).iterdir() if (out / RUNS).is_dir() else ():
+        refuse_links(run)
 
 
 def _list_known(out: Path) -> Iterator[tuple[Path, bool | None]]:
@@ -65,20 +55,40 @@ def _list_known(out: Path) -> Iterator[tuple[Path, bool | None]]:
 
 
 @contextmanager
-def hold_place(out: Path) -> Iterator[None]:
-    """Nobody else compares in `out` inside this block; a folder that was made for it and stayed empty goes again."""
+def hold_place(out: Path) -> Iterator[tuple[int, ...]]:
+    """Nobody else compares in `out` inside this block; a folder that was made for it and stayed empty goes again.
+
+    What is given are the locks, for trainings in processes of their own: they hold the folder too, which outlives this
+    process where that one is killed.
+    """
     if out.exists() and not out.is_dir():  # which is refused when it is looked at
-        yield
+        yield ()
         return
+    refusal = (
+        f"Another process compares in '{out}', or trains what one that was killed had begun. Wait for it, or choose "
+        "another --out."
+    )
     is_new = not out.exists()
-    make_folder(out)
-    try:
-        with hold_folder(out, f"Another process compares in '{out}'. Wait for it, or choose another --out."):
-            yield
-    finally:
-        if is_new:
-            with suppress(OSError):  # it is not empty
-                out.rmdir()
+    with ExitStack() as held:
+        while True:
+            make_folder(out)
+            try:
+                locks = held.enter_context(hold_folder(out, refusal, lambda: _is_empty_lock(out)))
+                break
+            except FileNotFoundError:  # the process that had made it has removed it, empty
+                continue
+        try:
+            yield locks
+        finally:
+            held.close()
+            if is_new:
+                with suppress(OSError):  # it is not empty
+                    out.rmdir()
+
+
+def _is_empty_lock(out: Path) -> bool:
+    """Whether the lock file may be one that a comparison left which was killed."""
+    return (out / LOCK).stat().st_size == 0 and any((out / name).exists() for name in ("plan.yaml", BEGUN))
 
 
 def check_place_of_runs(out: Path) -> None:
@@ -92,10 +102,21 @@ def check_place_of_runs(out: Path) -> None:
     ours = OF_RUNS if _is_comparison(out) else ()
     strangers = sorted(p.name for p in out.iterdir() if p.name not in ours and not p.name.startswith("."))
     if strangers:
-        raise RegardError(f"'{out}' is not empty (it holds {strangers[0]}); choose another --out.")
+        raise RegardError(
+            f"'{out}' is not empty (it holds {strangers[0]}); choose another --out.{_say_what_to_remove(strangers)}"
+        )
     check_drawn(out, "choose another --out")
     if (out / FILE).exists() and Comparison.load(out).setup.training is not None:
         raise RegardError(f"'{out}' holds a comparison of models that were trained for it; choose another --out.")
+
+
+def _say_what_to_remove(strangers: Sequence[str]) -> str:
+    """A sentence for a folder in which an earlier version may have been killed: it had no first file."""
+    if not set(strangers) <= {OUTPUTS, VIEWS, FAILURES}:
+        return ""
+    return (
+        f" If an earlier version of Regard was killed as it compared here, remove what it left: {', '.join(strangers)}."
+    )
 
 
 def _is_comparison(out: Path) -> bool:

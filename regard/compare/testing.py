@@ -41,6 +41,7 @@ from regard.tasks.table import AnyRun
 from regard.tasks.task import Task
 from regard.tasks.test_set import Decoding, TestSet
 from regard.text.learning import Progress
+from regard.training.checkpoint import MODEL
 from regard.training.device import take_free_threads
 from regard.training.machine import hardware, versions
 from regard.training.progress import Reporter
@@ -211,7 +212,7 @@ def _find_answers(
 
 def _made_by(run: FinishedRun, test_set: TestSet) -> dict[str, Any]:
     """What decides the answers of a run."""
-    weights = sha256_of(run.folder / "model.safetensors")
+    weights = sha256_of(run.folder / MODEL)
     return {"regard": __version__, "weights": weights, "items": test_set.fingerprint}
 
 

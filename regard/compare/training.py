@@ -27,14 +27,14 @@ from regard.errors import InterruptedRunError, RegardError
 from regard.files import check_is_text, write_atomically
 from regard.models.outline import count_non_embedding
 from regard.run import engine
-from regard.run.folder import check_free, check_same, load_config
+from regard.run.folder import check_free, check_same, load_config, say_what_to_remove
 from regard.run.jobs import check_room, plan_training, run_jobs
 from regard.score.figures import count_text
 from regard.settings import Settings
 from regard.tasks import gradient
-from regard.tasks.run_facts import read_facts
+from regard.tasks.run_facts import CONFIG, read_facts
 from regard.tasks.task import ProgressBar, Rehearsal
-from regard.training.checkpoint import is_finished
+from regard.training.checkpoint import MODEL, is_finished
 from regard.training.config import TrainConfig
 from regard.training.device import pick_device
 from regard.training.progress import Once, Reporter
@@ -73,8 +73,13 @@ class Trained:
     warnings: tuple[str, ...]
 
 
-def train_contenders(plan: Plan, *, n_jobs: int = 1, progress: ProgressBar, reporter: Reporter) -> Trained:
-    """Train what is not finished yet, `n_jobs` at a time. A contender that fails is reported and the others go on."""
+def train_contenders(
+    plan: Plan, *, n_jobs: int = 1, progress: ProgressBar, reporter: Reporter, locks: Sequence[int] = ()
+) -> Trained:
+    """Train what is not finished yet, `n_jobs` at a time. A contender that fails is reported and the others go on.
+
+    `locks` on the folder are kept by trainings in processes of their own.
+    """
     if n_jobs > 1 and plan.budget.seconds is not None:
         raise RegardError(
             "--jobs lets trainings share a machine, and --seconds measures how fast it is. Leave one out."
@@ -96,7 +101,7 @@ def train_contenders(plan: Plan, *, n_jobs: int = 1, progress: ProgressBar, repo
             if isinstance(found := sized[contender.name], Sized):
                 _check_folder(_folder_of(plan, contender, seed), _with_limits(plan, found, seed))
         if n_jobs > 1:
-            _train_together(plan, sized, n_jobs, reporter)
+            _train_together(plan, sized, n_jobs, reporter, locks)
         for contender, seed in plan.trainings():
             if isinstance(found := sized[contender.name], Sized):
                 _train_seed(entries[contender.name], found, _with_limits(plan, found, seed), plan, reporter)
@@ -240,7 +245,8 @@ def _plan_evaluations(plan: Plan, rehearsal: Rehearsal, cost: float) -> dict[str
     rate = FLOPS_PER_SECOND.get(device, 1e10) * ((os.cpu_count() or 1) if device == "cpu" else 1)
     guesses = []
     if (seconds := plan.budget.seconds) is not None:
-        guesses += [seconds * rate / flops_per_token, seconds * STEPS_PER_SECOND * tokens_per_step]
+        guesses.append(seconds * STEPS_PER_SECOND * tokens_per_step)
+        guesses += [seconds * rate / flops_per_token] if flops_per_token else []  # counting makes no updates
     if (tokens := plan.budget.max_tokens(flops_per_token)) is not None:
         guesses.append(tokens)
     tokens_guess = min(guesses, default=rehearsal.n_units["train"])
@@ -274,54 +280,54 @@ def _begin(name: str, sized: Sized | Failure, plan: Plan) -> Entry:
     return Entry(name, [], [], sized.model.note, config=config)
 
 
-def _train_together(plan: Plan, sized: Mapping[str, Sized | Failure], n_jobs: int, reporter: Reporter) -> None:
+def _train_together(
+    plan: Plan, sized: Mapping[str, Sized | Failure], n_jobs: int, reporter: Reporter, locks: Sequence[int]
+) -> None:
     """Train what has gradients in processes of its own; one that fails there is tried again alone, afterwards."""
     jobs = []
     for contender, seed in plan.trainings():
         found, folder = sized[contender.name], _folder_of(plan, contender, seed)
         if isinstance(found, Sized) and not contender.is_counted and not is_finished(folder):
-            config = _with_limits(plan, found, seed)
+            config = _check_folder(folder, _with_limits(plan, found, seed))
             jobs.append(plan_training(config, folder, found.rehearsal.memory, n_jobs))
     if jobs:
         check_room(jobs, n_jobs, pick_device(plan.runtime.device))
         reporter.note(f"{len(jobs)} trainings, {n_jobs} at a time; what each says is in {plan.out / 'logs'}")
-        run_jobs(jobs, n_jobs, plan.out / "logs", reporter.note)
+        run_jobs(jobs, n_jobs, plan.out / "logs", reporter.note, locks)
 
 
-def _check_folder(folder: Path, config: RunConfig) -> None:
-    """Refuse a folder with files and no run, and a run of another config than that which is asked for."""
-    if not (folder / "config.yaml").exists():
+def _check_folder(folder: Path, config: RunConfig) -> RunConfig:
+    """The config to train in a folder with; refused where it holds files and no run, or a run of another config.
+
+    A run that was begun goes on with as much evaluated as before: for `--seconds` another machine guesses otherwise.
+    """
+    if not (folder / CONFIG).exists():
         try:
             check_free(folder)
         except RegardError:
             raise RegardError(
                 f"'{folder}' holds files, and no run that this comparison began. Move them, or choose another --out."
+                f"{say_what_to_remove(folder)}"
             ) from None
-        return
-    if is_finished(folder):
-        config = _take_evaluations(config, load_config(folder / "config.yaml"))
-    check_same(folder, config)
-
-
-def _take_evaluations(config: RunConfig, begun: RunConfig) -> RunConfig:
-    """The config with as much evaluated as in a run that is finished: another machine guesses otherwise."""
-    now, then = (each.section_or_none("train", TrainConfig) for each in (config, begun))
-    if now is None or then is None:
         return config
-    return config.with_section("train", now.replace(max_eval_tokens=then.max_eval_tokens))
+    now, then = (each.section_or_none("train", TrainConfig) for each in (config, load_config(folder / CONFIG)))
+    if now is not None and then is not None:
+        config = config.with_section("train", now.replace(max_eval_tokens=then.max_eval_tokens))
+    check_same(folder, config)
+    return config
 
 
 def _train_seed(entry: Entry, sized: Sized, config: RunConfig, plan: Plan, reporter: Reporter) -> None:
     """Train, or go on training, the run in `OUT/runs/NAME-seedK`; it or its failure becomes part of the entry."""
     seed, folder = config.seed, _folder_of(plan, sized.contender, config.seed)
-    _check_folder(folder, config)
+    config = _check_folder(folder, config)
     measured = plan.out / "results" / f"{folder.name}.json"  # which version 0.1.0 wrote of a run that was finished
-    if is_finished(folder) or (measured.exists() and (folder / "model.safetensors").exists()):
+    if is_finished(folder) or (measured.exists() and (folder / MODEL).exists()):
         entry.runs.append(open_run(folder, folder.name))
         return
     size = "" if sized.model.n_parameters is None else f", {count_text(sized.model.n_parameters)} parameters"
     reporter.note(f"{entry.name}, seed {seed}{size}")
-    is_begun = (folder / "config.yaml").exists()
+    is_begun = (folder / CONFIG).exists()
     try:
         engine.train(config, folder, resume=is_begun, is_tested=False, reporter=reporter)
         entry.runs.append(open_run(folder, folder.name))

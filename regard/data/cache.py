@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 
 from regard.data.cache_limit import SPOOL, YOUNG, keep_within_limit, mark_used
 from regard.data.checksums import crc32_text, find_damage, sha256_of, write_checksums
+from regard.data.locks import lock
 from regard.errors import RegardError
 from regard.files import (
     PARTIAL,
     FolderThereError,
     is_old,
-    lock,
     remove_folder,
     write_atomically,
     write_folder_atomically,

@@ -14,12 +14,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from regard.data.locks import LOCK
 from regard.errors import RegardError
-from regard.files import LOCK, PARTIAL, remove_partial
+from regard.files import list_partial, remove_partial
 from regard.tasks.run_facts import FACTS
 from regard.text.tokenizer import TARGET_TOKENIZER
 from regard.training.checkpoint import MODEL
-from regard.untrusted.small_files import MAX_NOTE, read_bytes
+from regard.untrusted.small_files import MAX_NOTE, parse_json, read_bytes
 
 TOKENIZERS = ("tokenizer.json", TARGET_TOKENIZER)
 CARD = "README.md"
@@ -67,22 +68,22 @@ def find_leftovers(folder: Path) -> list[str]:
     if data is None or not data.startswith(_MARK):
         return []
     try:
-        own = json.loads(data.removeprefix(_MARK).removesuffix(b"}\n"))
-    except ValueError:  # a power cut: nothing had been written yet
+        own = parse_json(data.removeprefix(_MARK).removesuffix(b"}\n"), str(folder / LOCK))
+    except RegardError:  # a power cut: nothing had been written yet
         return []
     if not isinstance(own, list):
         return []
     left = [name for name in BEFORE_CONFIG if name in own and os.path.lexists(folder / name)]
-    return left + sorted(path.name for path in folder.glob(f"{PARTIAL}*"))
+    return left + list_partial(folder)
 
 
 def remove_leftovers(folder: Path) -> None:
     """Remove what a killed start left in a folder without config.yaml."""
-    for name in find_leftovers(folder):
-        if not name.startswith(PARTIAL):
-            (folder / name).unlink(missing_ok=True)
-        else:
-            remove_partial(folder)
+    left = find_leftovers(folder)
+    if left:
+        remove_partial(folder)
+    for name in left:
+        (folder / name).unlink(missing_ok=True)
 
 
 def _read_lock(folder: Path) -> bytes | None:

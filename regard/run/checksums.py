@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -141,12 +142,14 @@ def _compare_own(path: Path) -> bool | None:
 def trust_run(folder: Path) -> None:
     """Take a run's files and data for what they should be: checksums are written anew, and its data may be read.
 
-    Where the checksums are right nothing is written: the data of a run that you may only read can be trusted too.
+    Where the checksums are right nothing is written, and where they are missing and cannot be: the data of a run that
+    you may only read, or that has links in place of files, can be trusted too.
     """
-    opened = open_folder(folder, is_compared=False)
-    if any(file.is_damaged or file.name not in opened.facts.checksums for file in check_run(folder).files):
-        with lock_folder(folder):  # a run that is being trained writes its checksums itself
-            opened = open_folder(folder, is_compared=False)
+    opened, files = open_folder(folder, is_compared=False), check_run(folder).files
+    may_stay = not any(file.is_damaged for file in files)
+    if not may_stay or any(file.name not in opened.facts.checksums for file in files):
+        with suppress(*([RegardError] if may_stay else [])), lock_folder(folder):
+            opened = open_folder(folder, is_compared=False)  # a run that is being trained writes its checksums itself
             seal(folder, opened.facts)
     if opened.facts.data != IMPORTED:
         remember_sources(opened.config.data.to_dict(), opened.facts.data)

@@ -23,7 +23,7 @@ from regard.run.folder import open_folder, read_weights
 from regard.run.initial_weights import find_initial_weights
 from regard.tasks.table import TASKS, AnyRun, task_of
 from regard.tasks.task import Ending, Fitting, OpenRun, ProgressBar, Rehearsal, check_starts, reopen_data
-from regard.training.checkpoint import latest_checkpoint
+from regard.training.checkpoint import forget_ending, latest_checkpoint
 from regard.training.device import pick_device
 from regard.training.progress import Reporter, Silent
 from regard.training.snapshots import read_snapshot
@@ -84,15 +84,16 @@ def train(
         else:
             fitting = replace(fitting, begin_writing=_compare_begun(begun, config))
         task.fit(config, data, fitting)
-        fitting.begin_writing()  # a finished run writes nothing, and its limits may be raised all the same
+        fitting.begin_writing()  # where nothing was left to do its limits may have been raised all the same
         return _finish(folder, data, is_tested)
 
 
 def _compare_begun(begun: OpenRun, config: RunConfig) -> Callable[[], None]:
     """Refuse a run whose files have changed; returns what is to be called before one is written.
 
-    It takes the checksums out of run.json, once, so that a run that is killed then goes on by the same command. Until
-    then a resume may still be refused, and the files are those that the checksums are of. Call this in the lock.
+    It takes the checksums out of run.json, once, so that a run that is killed then goes on by the same command, and
+    removes the card and the test score, which say that training has ended. Until then a resume may still be refused,
+    and the files are those that the checksums are of. Call this in the lock.
     """
     folder, now = begun.folder, open_folder(begun.folder)
     if now.config != begun.config:
@@ -102,6 +103,7 @@ def _compare_begun(begun: OpenRun, config: RunConfig) -> Callable[[], None]:
     @cache
     def begin_writing() -> None:
         unseal(folder, now.facts)
+        forget_ending(folder)
         if config != now.config:  # trained longer, say: the folder says what its weights come from
             run_folder.write_config(folder, config)
 

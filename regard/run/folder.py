@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -27,8 +26,9 @@ from torch import Tensor
 
 from regard import __version__
 from regard.config import RunConfig, read_yaml
+from regard.data.locks import LOCK, hold_folder
 from regard.errors import RegardError, nearest
-from regard.files import LOCK, check_is_text, hold_folder, make_folder, write_atomically
+from regard.files import check_is_text, make_folder, refuse_non_file, write_atomically
 from regard.run.begun_mark import (
     BEFORE_CONFIG,
     CARD,
@@ -48,6 +48,7 @@ from regard.tasks.run_facts import (
     IMPORTED,
     RunFacts,
     check_file,
+    check_has_weights,
     digest_of,
     open_run_tokenizer,
     read_facts,
@@ -72,50 +73,29 @@ def lock_folder(folder: Path) -> Iterator[None]:
     Where the block ends before there is a config.yaml, what it has written is removed, and files of others stay.
     """
     make_folder(folder)
-    _refuse_links(folder)
+    refuse_links(folder)
     refusal = f"Another process is training in '{folder}'. Wait for it, or choose another folder."
     check_lock(folder)
-    with hold_folder(folder, refusal):
+    with hold_folder(folder, refusal, lambda: (folder / CONFIG).exists() or is_marked(folder)):
         if (folder / CONFIG).exists():
             remove_mark(folder)  # of a start that was killed in the moment after its config.yaml
         try:
             yield
         finally:
             with suppress(OSError, RegardError):  # the folder was deleted, or may not be written any more
-                is_ours = (folder / CONFIG).exists() or is_marked(folder)
                 if not (folder / CONFIG).exists():
                     remove_leftovers(folder)
-                if is_ours:
-                    (folder / LOCK).unlink(missing_ok=True)
 
 
-def _refuse_links(folder: Path) -> None:
-    """Refuse links, pipes and devices where a run reads and writes, which a folder from elsewhere may have.
-
-    A link may lead to files of the user's, and a pipe is waited for without end.
-    """
+def refuse_links(folder: Path) -> None:
+    """Refuse links, pipes and devices where a run reads and writes, which a folder from elsewhere may have."""
     for name in _FILES:
-        _refuse_non_file(folder / name)
+        refuse_non_file(folder / name, "a run")
     for name in ("state", "tensorboard", SNAPSHOTS):
-        _refuse_non_file(folder / name)
+        refuse_non_file(folder / name, "a run")
         for above, folders, files in os.walk(folder / name):  # which follows no links
             for below in (*folders, *files):
-                _refuse_non_file(Path(above) / below)
-
-
-def _refuse_non_file(path: Path) -> None:
-    if not os.path.lexists(path):
-        return
-    mode = path.lstat().st_mode
-    if stat.S_ISLNK(mode):
-        raise RegardError(
-            f"'{path}' is a link, and a run writes to files in its own folder only. Put what it leads to in its place, "
-            "or remove it."
-        )
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise RegardError(
-            f"'{path}' is no regular file but a pipe, a socket or a device, and a run has none. Remove it."
-        )
+                refuse_non_file(Path(above) / below, "a run")
 
 
 def begin(
@@ -190,7 +170,7 @@ def check_free(folder: Path, can_resume: bool = True, force: bool = False) -> No
     if names and not force:
         raise RegardError(
             f"'{folder}' is not empty (it holds {names[0]}); choose another folder, or add --force (in Python: "
-            f"force=True) to write into this one.{_say_what_to_remove(folder, names)}"
+            f"force=True) to write into this one.{say_what_to_remove(folder)}"
         )
     if MODEL in names:
         raise RegardError(
@@ -204,9 +184,9 @@ def check_free(folder: Path, can_resume: bool = True, force: bool = False) -> No
         )
 
 
-def _say_what_to_remove(folder: Path, names: Sequence[str]) -> str:
+def say_what_to_remove(folder: Path) -> str:
     """A sentence for a folder in which an earlier version may have been killed: its lock file had no mark."""
-    left = [name for name in BEFORE_CONFIG if name in names]
+    left = [name for name in BEFORE_CONFIG if (folder / name).exists()]
     is_further = any((folder / name).exists() for name in (METRICS, "state"))  # than the start: work would be lost
     if not left or is_further or not (folder / LOCK).exists() or is_marked(folder):
         return ""
@@ -306,9 +286,5 @@ def load_config(path: Path) -> RunConfig:
 
 def read_weights(folder: Path, facts: RunFacts) -> dict[str, Tensor]:
     """The weights in a run folder; refused where they are not those that were written."""
-    if not (folder / MODEL).is_file():
-        raise RegardError(
-            f"'{folder}' has no model.safetensors yet: its training has not reached the first evaluation. "
-            f"Continue it with: regard train --resume --out {folder}"
-        )
+    check_has_weights(folder)
     return read_run_weights(folder, facts)

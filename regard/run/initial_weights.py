@@ -19,7 +19,7 @@ from regard.models.table import build_model, model_entry
 from regard.run.folder import load_config, open_folder
 from regard.settings import Settings
 from regard.tasks.initial_weights import InitialWeights
-from regard.tasks.run_facts import IMPORTED, read_facts
+from regard.tasks.run_facts import IMPORTED, check_has_weights, read_facts
 from regard.tasks.table import build_config, choose_task, task_of
 from regard.text.config import TokenizerConfig
 from regard.text.tokenizer import Tokenizer
@@ -55,8 +55,7 @@ def open_initial_weights(path: Path) -> InitialWeights:
             f"'{path}' is a run of {run.model_name}: counts are no weights to start from. Give a run of another model, "
             "or a Hugging Face folder of GPT-2 or BERT."
         )
-    if not (path / "model.safetensors").is_file():
-        raise RegardError(f"'{path}' has no model.safetensors yet: its training has not reached the first evaluation.")
+    check_has_weights(path)
     settings = run.tokenizer.replace(path=str(path))
     trained = {} if opened.facts.data == IMPORTED else _list_training(run)
     is_tuned = run.folders.get("start_from") is not None

@@ -75,10 +75,13 @@ def check_room(jobs: Sequence[Job], n_jobs: int, device: torch.device) -> None:
         )
 
 
-def run_jobs(jobs: Sequence[Job], n_jobs: int, logs: Path, note: Callable[[str], None]) -> None:
+def run_jobs(
+    jobs: Sequence[Job], n_jobs: int, logs: Path, note: Callable[[str], None], locks: Sequence[int] = ()
+) -> None:
     """Run all jobs, `n_jobs` at a time. Those that fail are told, and stay unfinished.
 
-    Ctrl-C reaches every process: each finishes its update and saves; then it is raised here.
+    Ctrl-C reaches every process: each finishes its update and saves; then it is raised here. All of them keep `locks`,
+    open files of this process, so that what is locked stays so until the last of them has ended.
     """
     logs.mkdir(parents=True, exist_ok=True)
     waiting, n_done = list(jobs), 0
@@ -87,7 +90,7 @@ def run_jobs(jobs: Sequence[Job], n_jobs: int, logs: Path, note: Callable[[str],
         while waiting or running:
             while waiting and len(running) < n_jobs:
                 job = waiting.pop(0)
-                running[_start(job, logs)] = job, time.monotonic()
+                running[_start(job, logs, locks)] = job, time.monotonic()
             time.sleep(PAUSE)
             for process in [p for p in running if p.poll() is not None]:
                 job, began = running.pop(process)
@@ -101,12 +104,12 @@ def run_jobs(jobs: Sequence[Job], n_jobs: int, logs: Path, note: Callable[[str],
         raise
 
 
-def _start(job: Job, logs: Path) -> subprocess.Popen[bytes]:
+def _start(job: Job, logs: Path, locks: Sequence[int]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", job.module, job.argument]
     path = logs / f"{job.name}.txt"
     path.unlink(missing_ok=True)
     with open(path, "xb") as log:  # a new file: a link that lay there would lead to another one
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, pass_fds=tuple(locks))
     assert process.stdin is not None
     with suppress(BrokenPipeError), process.stdin as stdin:  # it died before it had read all: its log says why
         stdin.write(job.text.encode())

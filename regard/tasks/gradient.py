@@ -22,7 +22,7 @@ from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.task import Fitting, OpenRun, Rehearsal
 from regard.tasks.vectors_as_embedding import Embeddings, check_width, fill_embeddings, load_vectors
 from regard.text.tokenizer import Tokenizer
-from regard.training.checkpoint import latest_checkpoint
+from regard.training.checkpoint import MODEL, latest_checkpoint
 from regard.training.config import TrainConfig
 from regard.training.device import pick_device
 from regard.training.loop import train_by_gradient
@@ -231,7 +231,7 @@ def load_model(
     task: GradientTask, opened: OpenRun, weights: dict[str, Tensor], device: torch.device, dtype: torch.dtype
 ) -> Any:
     """The trained model of a run, ready to be used."""
-    config, where = opened.config, opened.folder / "model.safetensors"
+    config, where = opened.config, opened.folder / MODEL
     # A config from elsewhere may describe a model of any size: its shapes are compared before memory is taken.
     load_weights(outline_for(weights, lambda: task.build(config, opened.tokenizers)), weights, where)
     model = task.build(config, opened.tokenizers)

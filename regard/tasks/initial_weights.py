@@ -60,7 +60,7 @@ class InitialWeights:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        return (self.path / "model.safetensors",) if self.is_run else list_weight_files(self.path)
+        return (self.path / MODEL,) if self.is_run else list_weight_files(self.path)
 
     @cached_property
     def sha256(self) -> str:

@@ -222,7 +222,7 @@ class LanguageModelTask(TextTask):
             watched = key_of(found.valid.n_bytes, found.valid.n_words)
             train = found.train if found.tokenizer.hash == run.tokenizer.hash else None  # another run lends its data
             if not found.tokenizer.is_lossless:  # read the text itself through a tokenizer that loses none
-                check_sources(run.folder, run.config.data, run.facts)
+                check_sources(run.opened.folder, run.opened.config.data, run.opened.facts)
                 own = run.config.section("data", DataConfig)
                 found = prepare_text(own, TokenizerConfig(kind="byte", vocab_size=None))
             test = sample_stream(getattr(found, split), found.tokenizer)

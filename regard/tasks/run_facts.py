@@ -116,6 +116,15 @@ def check_file(folder: Path, facts: RunFacts, name: str, sha256: str | None = No
     )
 
 
+def check_has_weights(folder: Path) -> None:
+    """Refuse a run whose training was stopped before it had any."""
+    if not (folder / MODEL).is_file():
+        raise RegardError(
+            f"'{folder}' has no {MODEL} yet: its training has not reached the first evaluation. Continue it with: "
+            f"regard train --resume --out {folder}"
+        )
+
+
 def read_run_weights(folder: Path, facts: RunFacts, sha256: str | None = None) -> dict[str, Tensor]:
     """The weights of a run; refused where they are not those that were written.
 

@@ -77,6 +77,8 @@ class Comparing:
     """What test items are called in reports."""
     searches: bool = True
     """Whether answers are searched for, so that the width of the beam matters."""
+    has_budget: bool = True
+    """Whether contenders can be trained under one budget; else only finished runs are compared."""
     n_parameters: int | None = None
     """The size that contenders are matched to; None: as they are configured."""
     train: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

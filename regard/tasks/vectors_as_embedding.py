@@ -14,9 +14,15 @@ from regard.errors import RegardError
 from regard.models.table import model_config, models_for
 from regard.models.trained_vectors import compose_vectors
 from regard.models.word_vectors import WordVectors
-from regard.tasks.run_facts import CONFIG, check_file, open_run_tokenizer, read_facts, read_run_weights
+from regard.tasks.run_facts import (
+    CONFIG,
+    check_file,
+    check_has_weights,
+    open_run_tokenizer,
+    read_facts,
+    read_run_weights,
+)
 from regard.text.tokenizer import Tokenizer
-from regard.training.checkpoint import MODEL
 from regard.weights.word_vectors import read_vectors
 
 Embeddings = Sequence[tuple[Tensor, Tokenizer]]
@@ -40,10 +46,7 @@ def load_vectors(source: str | Path) -> WordVectors:
             f"{', '.join(models_for('word-vectors'))}, or a file of vectors."
         )
     facts = read_facts(path)
-    if not (path / MODEL).is_file():
-        raise RegardError(
-            f"'{source}' has no model.safetensors yet. Continue it with: regard train --resume --out {source}"
-        )
+    check_has_weights(path)
     check_file(path, facts, CONFIG)
     tokenizer = open_run_tokenizer(path, "tokenizer.json", facts.vocab_size, facts.tokenizer)
     return compose_vectors(model_config(name, model), read_run_weights(path, facts), tokenizer)

@@ -58,7 +58,7 @@ class WordVectorsTask:
     example = "--data my.txt"
     run_type = WordVectorsRun
     unit = "word"
-    comparing = Comparing(items="words of a text", searches=False)
+    comparing = Comparing(items="words of a text", searches=False, has_budget=False)
 
     def recognises(self, given: Mapping[str, Any]) -> bool:
         return True

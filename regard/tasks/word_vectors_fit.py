@@ -39,6 +39,7 @@ from regard.training.progress import Status
 from regard.training.state import TrainState
 from regard.training.stop import Interrupt, Limits, divergence_error
 from regard.training.weights import write_weights
+from regard.untrusted.fields import is_count
 
 MAX_STRETCH, MIN_STRETCH, STRETCHES = 131_072, 16_384, 100
 """Words of a stretch: a hundredth of the training, within bounds. The learning rate changes from one to the next."""
@@ -264,6 +265,9 @@ class _Run:
 
     def _restore(self, latest: Path) -> None:
         saved = checkpoints.load_checkpoint(latest)
+        for name in self.started_with:
+            if not is_count(n := saved.started_with.get(name)) or n == 0:
+                raise checkpoints.damage_error(latest, f"state.json has no number of what was begun with, '{name}'")
         if saved.started_with["n_items"] != self.learner.n_items:
             raise RegardError(
                 f"Cannot resume {self.folder}: its text had {saved.started_with['n_items']:,} {self.learner.unit} and "
@@ -273,7 +277,8 @@ class _Run:
         self.n_stretch = saved.started_with["n_stretch"]
         self.per_epoch = -(-self.learner.n_items // self.n_stretch)
         self.limits = Limits.of(self.config.train, self.per_epoch)
-        self.learner.restore(saved.tensors["model"])
+        with checkpoints.explain_other_tensors(latest):
+            self.learner.restore(saved.tensors["model"])
 
     def find_reached(self) -> str | None:
         return self.limits.find_reached(self.state)

@@ -19,10 +19,13 @@ import os
 import re
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from regard.data.checksums import crc32_of, crc32_of_fields
@@ -38,6 +41,8 @@ FORMAT = 1
 OWN_CHECKSUM = "own_crc32"  # which earlier versions did not write
 MODEL, BEST = "model.safetensors", "best.safetensors"
 TENSORS = ("model", "average", "optimizer", "carried", "random")
+ENDING = ("README.md", "test.json")
+"""What is written when training has ended."""
 FILES = (*(f"{name}.safetensors" for name in TENSORS), BEST)
 
 
@@ -174,6 +179,17 @@ def _read_named(folder: Path, written: dict[str, Any], key: str) -> dict[str, An
     return numbers
 
 
+@contextmanager
+def explain_other_tensors(folder: Path) -> Iterator[None]:
+    """Say in a sentence that the tensors of a checkpoint, which somebody else may have written, do not fit its run."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except (KeyError, ValueError, TypeError, IndexError, RuntimeError) as error:
+        raise damage_error(folder, f"its tensors are not those of this run ({type(error).__name__})") from error
+
+
 def _list_tensors(shape: Any) -> list[str]:
     """The names of the tensors in the shape of a carried state, as JSON has it."""
     if isinstance(shape, list):
@@ -187,8 +203,14 @@ def restore_best(run_folder: Path, folder: Path) -> None:
 
 
 def is_finished(run_folder: Path) -> bool:
-    """Whether a run has once ended: then its card or its test score was written."""
-    return any((run_folder / name).exists() for name in ("README.md", "test.json"))
+    """Whether a run has ended: then its card or its test score was written."""
+    return any((run_folder / name).exists() for name in ENDING)
+
+
+def forget_ending(run_folder: Path) -> None:
+    """Have a run that is trained further count as one that has not ended."""
+    for name in ENDING:
+        (run_folder / name).unlink(missing_ok=True)
 
 
 def clean_run_folder(run_folder: Path) -> list[str]:

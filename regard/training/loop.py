@@ -205,13 +205,8 @@ class _Run:
                     f"Cannot resume {self.folder}: its {name} was {before} and is {now} now. Resume it with what it "
                     "was started with, or start another run."
                 )
-        try:
+        with checkpoints.explain_other_tensors(latest):
             self.learner.restore(saved.tensors, saved.carried_shape)
-        except torch.OutOfMemoryError:
-            raise
-        except (KeyError, ValueError, TypeError, IndexError, RuntimeError) as error:  # written by somebody else
-            what = f"its tensors are not those of this run ({type(error).__name__})"
-            raise checkpoints.damage_error(latest, what) from error
         begin_writing()
         checkpoints.restore_best(self.folder, latest)
         checkpoints.drop_oldest(self.folder, self._count_kept())  # which one killed after it saved did not do

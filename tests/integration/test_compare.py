@@ -295,7 +295,7 @@ def test_text_that_changed_under_its_name_is_refused(text: Path, tmp_path: Path)
     changing.write_bytes(text.read_bytes())
     out, how = tmp_path / "out", {"contenders": ["ngram"], "seeds": 1}
     out.mkdir()
-    (out / ".partial-plan.yaml-1-ab").touch()  # of a comparison that was killed at once: it is begun again
+    (out / ".partial-plan.yaml-1-0123abcd").touch()  # of a comparison that was killed at once: it is begun again
     first = compare(changing, out, **how)
     (out / "failures").mkdir()
     (out / "failures" / "ngram-seed0.txt").touch()  # of a full disk, say
@@ -492,3 +492,15 @@ def test_a_comparison_without_test_data_is_refused_before_training(text: Path, t
     assert found.ranking == ()
     assert "the test split is empty" in found.contender("rnn").failures[0].reason
     assert not (tmp_path / "out" / "runs").exists()
+
+
+def test_an_imported_model_of_words_is_tested_on_the_text_that_another_lends(text: Path, tmp_path: Path) -> None:
+    given = {"data": {"train": str(text)}, "tokenizer": {"kind": "word", "vocab_size": 15}}
+    runs = [
+        api.train({**given, "model": {"name": name, **more}, **limits}, out=tmp_path / name).folder
+        for name, more, limits in (("ngram", {"order": 2}, {}), ("bag", {"d_model": 8}, {"train": {"max_steps": 2}}))
+    ]
+    api.export(runs[0], tmp_path / "words.arpa")
+    imported = import_run(tmp_path / "words.arpa", tmp_path / "imported").folder
+    for number, contenders in enumerate(([imported, runs[1]], [runs[1], imported])):
+        assert len(api.compare(contenders, out=tmp_path / f"{number}").ranking) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from made_up_comparison import made_up_comparison
 
 import regard
 from regard import api
-from regard.compare import testing
+from regard.compare import place, testing, training
+from regard.compare.place import hold_place
 from regard.compare.result import to_json
+from regard.data.locks import lock
 from regard.errors import RegardError
 
 BAG = {"name": "bag", "d_model": 8, "n_layers": 1}
@@ -71,7 +74,7 @@ def runs(ngram_run: Path, transformer_run: Path) -> list[Path]:
     return [ngram_run, transformer_run]
 
 
-LINK = "is a link, and a comparison writes to files in its own folder only"
+LINK = "is a link, and a comparison has files and folders of its own only"
 
 
 def test_logs_are_written_over_no_file_that_a_link_leads_to(elsewhere: Path, text: Path, tmp_path: Path) -> None:
@@ -119,18 +122,18 @@ def test_no_folder_of_a_comparison_is_a_link(
 def test_no_file_of_a_comparison_is_a_link_or_a_pipe(
     elsewhere: Path, runs: list[Path], text: Path, tmp_path: Path, name: str
 ) -> None:
-    mine, place = tmp_path / "mine", elsewhere / name
+    mine, there = tmp_path / "mine", elsewhere / name
     mine.write_text("mine")
-    place.parent.mkdir(exist_ok=True)
-    place.unlink(missing_ok=True)
-    place.symlink_to(mine)
+    there.parent.mkdir(exist_ok=True)
+    there.unlink(missing_ok=True)
+    there.symlink_to(mine)
     for compare in (lambda: compare_plan(text, elsewhere), lambda: regard.compare(runs, out=elsewhere)):
         with pytest.raises(RegardError, match=f"{name}' {LINK}"):
             compare()
-    place.unlink()
-    os.mkfifo(place)
+    there.unlink()
+    os.mkfifo(there)
     for compare in (lambda: compare_plan(text, elsewhere), lambda: regard.compare(runs, out=elsewhere)):
-        with pytest.raises(RegardError, match=f"{name}' is neither a file nor a folder"):
+        with pytest.raises(RegardError, match=f"{name}' is no regular file but a pipe"):
             compare()
     assert mine.read_text() == "mine"
 
@@ -247,3 +250,100 @@ def test_a_finished_run_of_another_config_is_no_contender(elsewhere: Path, text:
         compare_plan(text, elsewhere)
     facts = json.loads((run / "run.json").read_text())
     assert facts["model"] == "ngram"
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "model.safetensors", "state/x"])
+def test_no_file_of_a_run_of_a_comparison_is_a_link(trained: Path, text: Path, tmp_path: Path, name: str) -> None:
+    out, secret = Path(shutil.copytree(trained, tmp_path / "out")), tmp_path / "secret"
+    secret.write_text('{"api_key": "hunter2"}\n')
+    there = out / "runs" / "b-seed0" / name
+    there.parent.mkdir(exist_ok=True)
+    there.unlink(missing_ok=True)
+    there.symlink_to(secret)
+    with pytest.raises(RegardError, match=f"{name}' is a link, and a run has files") as refused:
+        compare_plan(text, out)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_nobody_else_compares_where_one_compares(trained: Path, text: Path, runs: list[Path], tmp_path: Path) -> None:
+    done = Path(shutil.copytree(trained, tmp_path / "done"))
+    for out, act in (
+        (done, lambda: compare_plan(text, done)),
+        (tmp_path / "runs", lambda: regard.compare(runs, device="cpu", out=tmp_path / "runs")),
+    ):
+        with hold_place(out), pytest.raises(RegardError, match=f"Another process compares in '{out}'"):
+            act()
+    assert not (tmp_path / "runs").exists()
+    (done / ".lock").touch()  # of one that was killed
+    compare_plan(text, done)
+    assert not (done / ".lock").exists()
+
+
+def test_a_folder_that_is_removed_empty_as_another_takes_it_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, make = tmp_path / "out", place.make_folder
+
+    def remove_first(folder: Path) -> None:
+        make(folder)
+        monkeypatch.setattr(place, "make_folder", make)
+        folder.rmdir()
+
+    monkeypatch.setattr(place, "make_folder", remove_first)
+    with hold_place(out):
+        assert (out / ".lock").exists()
+    assert not out.exists()
+
+
+def test_what_an_earlier_version_left_that_was_killed_is_named(
+    trained: Path, elsewhere: Path, text: Path, runs: list[Path], tmp_path: Path
+) -> None:
+    run = elsewhere / "runs" / "b-seed0"
+    run.mkdir(parents=True)
+    (run / ".lock").touch()
+    for name in ("run.json", "tokenizer.json"):
+        shutil.copy(trained / "runs" / "b-seed0" / name, run)
+    with pytest.raises(RegardError, match=r"If an earlier .* remove what it left: run\.json, tokenizer\.json\.$"):
+        compare_plan(text, elsewhere)
+    old = tmp_path / "old"
+    (old / "outputs").mkdir(parents=True)
+    with pytest.raises(RegardError, match=r"If an earlier .* as it compared here, remove what it left: outputs\.$"):
+        regard.compare(runs, out=old)
+
+
+def test_a_run_goes_on_with_as_much_evaluated_as_before(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a limit of the clock another machine guesses otherwise how far the budget reaches."""
+    out, seconds = tmp_path / "out", {"budget": None, "seconds": 0.5}
+    compare_plan(text, out, **seconds)
+    run = out / "runs" / "b-seed0"
+    before = yaml.safe_load((run / "config.yaml").read_text())["train"]["max_eval_tokens"]
+    (run / "README.md").unlink()  # its training had not ended
+    monkeypatch.setattr(training, "FLOPS_PER_SECOND", {"cpu": 1e13})
+    assert compare_plan(text, out, **seconds).contender("b").score is not None
+    assert yaml.safe_load((run / "config.yaml").read_text())["train"]["max_eval_tokens"] == before
+
+
+def test_word_vectors_are_compared_once_they_are_trained(text: Path, tmp_path: Path) -> None:
+    with pytest.raises(RegardError, match=r"A run that holds a vector for every word is not trained under a budget"):
+        regard.compare(["lsa", "skipgram"], data=str(text), out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_trainings_of_their_own_processes_keep_the_folder(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else one that goes on after its comparison was killed is met by the next one as a stranger."""
+    pytest.importorskip("fcntl")
+    kept, start = list[tuple[int, ...]](), subprocess.Popen
+
+    def record(*words: Any, pass_fds: tuple[int, ...] = (), **more: Any) -> Any:
+        kept.append(pass_fds)
+        with pytest.raises(BlockingIOError):
+            lock(os.open(tmp_path / "out", os.O_RDONLY), is_waiting=False)
+        return start(*words, pass_fds=pass_fds, **more)
+
+    monkeypatch.setattr("regard.run.jobs.subprocess.Popen", record)
+    compare_plan(text, tmp_path / "out", jobs=2)
+    assert [len(locks) for locks in kept] == [2]

@@ -58,7 +58,7 @@ def test_force_writes_beside_files_of_the_user_and_never_over_a_run(text: Path, 
 def test_a_run_that_was_killed_before_its_config_is_begun_again(text: Path, tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()  # killed before it was marked
     mark_begun(tmp_path, BEFORE_CONFIG)
-    for name in ("tokenizer.json", ".partial-run.json-1-ab"):
+    for name in ("tokenizer.json", ".partial-run.json-1-0123abcd"):
         (tmp_path / name).touch()
     regard.train({**GIVEN, "data": {"train": str(text)}}, out=tmp_path)
     assert (tmp_path / "model.safetensors").exists()
@@ -339,7 +339,7 @@ def test_a_page_is_there_first_so_that_a_killed_command_can_draw_again(tmp_path:
     folder = tmp_path / "page"
     begin_page(folder)
     (folder / "look.json").touch()
-    (folder / ".partial-attention.png-1-ab").touch()
+    (folder / ".partial-attention.png-1-0123abcd").touch()
     check_page_folder(folder)
     (folder / "index.html").unlink()
     with pytest.raises(RegardError, match=r"did not draw \(look.json\)"):
@@ -362,7 +362,7 @@ def test_an_import_that_was_killed_before_its_config_is_made_again(
     for path in whole.iterdir():
         if path.name != "config.yaml":
             shutil.copyfile(path, tmp_path / "again" / path.name)
-    (tmp_path / "again" / ".partial-model.safetensors-1-ab").touch()
+    (tmp_path / "again" / ".partial-model.safetensors-1-0123abcd").touch()
     again = regard.api.import_run(words, tmp_path / "again").folder
     assert sorted(path.name for path in again.iterdir()) == sorted(path.name for path in whole.iterdir())
     assert (again / "run.json").read_bytes() == (whole / "run.json").read_bytes()
@@ -412,7 +412,7 @@ def test_a_link_in_a_run_folder_is_not_followed(lstm_run: Path, tmp_path: Path, 
         shutil.rmtree(path, ignore_errors=True)
     before = precious.read_bytes() if precious.is_file() else b"mine"
     path.symlink_to(precious)
-    with pytest.raises(RegardError, match="is a link, and a run writes to files in its own folder only"):
+    with pytest.raises(RegardError, match="is a link, and a run has files and folders of its own only"):
         regard.train(out=run, resume=True, settings=["train.max_steps=1000000"])
     kept = precious if precious.is_file() else precious / ".partial-mine"
     assert kept.read_bytes() == before

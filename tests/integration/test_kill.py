@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from tiny_training import same_runs
 
+import regard
+from regard.training.checkpoint import is_finished
+
 SCRIPT = Path(__file__).parents[1] / "tiny_training.py"
 SECTIONS: dict[str, Any] = {
     "train": {"max_steps": 40, "average": "ema", "eval_every": 4},
@@ -56,3 +59,29 @@ def test_a_killed_run_resumes_to_the_bits_of_one_never_stopped(tmp_path: Path) -
     for when in KILLS:
         assert same_runs(tmp_path / when, tmp_path / "never stopped"), when
         assert not list((tmp_path / when).rglob(".partial*")), when
+
+
+class Killed(BaseException):
+    """Ends a command where SIGKILL would, before anything more is written."""
+
+
+def test_counts_that_are_killed_as_they_are_counted_further_are_counted_again(
+    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was measured of them is on the disk before the counts are."""
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"the {word} sat on the {i % 7} mats\n" for i in range(900) for word in "ab"))
+    given = {"data": {"train": str(text)}, "model": {"name": "ngram", "order": 2}}
+    more = ["train.max_tokens=5000"]
+    wanted = regard.train(given, out=tmp_path / "wanted", settings=more).evaluate().to_dict()
+    run = regard.train(given, out=tmp_path / "run", settings=["train.max_tokens=1000"]).folder
+    with monkeypatch.context() as patch:
+        patch.setattr("regard.tasks.ngram_counts.write_atomically", kill)
+        with pytest.raises(Killed):
+            regard.train(out=run, resume=True, settings=more)
+    assert not is_finished(run)
+    assert regard.train(out=run, resume=True, settings=more).evaluate().to_dict() == wanted

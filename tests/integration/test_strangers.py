@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -332,7 +333,7 @@ def test_a_checkpoint_that_does_not_name_its_best_weights_changes_no_file_outsid
         api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
     (folder / "best.safetensors").unlink()
     (folder / "best.safetensors").symlink_to(key)
-    with pytest.raises(RegardError, match="is a link, and a run writes to files in its own folder only"):
+    with pytest.raises(RegardError, match="is a link, and a run has files and folders of its own only"):
         api.train(out=stranger, resume=True, settings=["train.max_steps=8"])
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert key.read_text() == "secret"
@@ -621,3 +622,24 @@ def test_the_data_of_a_run_that_is_written_by_nobody_can_be_trusted(
     assert not api.check(stranger).may_read
     assert api.check(stranger, is_trusted=True).may_read
     assert (stranger / "run.json").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("form", ["links", "read only"])
+def test_the_data_of_an_older_run_that_is_written_by_nobody_can_be_trusted(
+    stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """It has fewer checksums than are written now; nothing in it is damaged."""
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
+    sums = json.loads((stranger / "run.json").read_text())["checksums"]
+    change(stranger / "run.json", checksums={"model.safetensors": sums["model.safetensors"]})
+    if form == "links":
+        (stranger / "config.yaml").rename(tmp_path / "kept elsewhere")
+        (stranger / "config.yaml").symlink_to(tmp_path / "kept elsewhere")
+    else:
+        refusal = RegardError("Cannot write in it: Permission denied.")
+        monkeypatch.setattr("regard.run.checksums.write_facts", Mock(side_effect=refusal))
+    assert not api.check(stranger).may_read
+    assert api.check(stranger, is_trusted=True).may_read
+    flip_bit(stranger / "model.safetensors")
+    with pytest.raises(RegardError, match=r"is a link|Permission denied"):
+        api.check(stranger, is_trusted=True)

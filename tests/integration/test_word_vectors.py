@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from safetensors.torch import load_file, save_file
 from tiny_training import stop_at
 
 import regard
@@ -275,3 +276,37 @@ def test_runs_are_compared_on_the_words_of_their_text(run: Path, text: Path, tmp
     found = regard.compare([str(run), str(tmp_path / "lsa")], out=tmp_path / "compared")
     assert set(found.ranking) == {"skipgram", "lsa"}
     assert (tmp_path / "compared" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "begun", [{}, *({"n_stretch": n} for n in (0, None, "x", 1.5)), *({"n_items": n} for n in (None, "x", [1]))]
+)
+def test_a_state_that_a_stranger_wrote_is_one_sentence(run: Path, tmp_path: Path, begun: dict[str, Any]) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "run"))
+    change_state(copy, begun)
+    with pytest.raises(RegardError, match=r"state\.json has no number of what was begun with, 'n_(stretch|items)'"):
+        regard.train(out=copy, resume=True, settings=["train.max_epochs=5"])
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_state_with_other_tensors_is_one_sentence(run: Path, tmp_path: Path, is_empty: bool) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "run"))
+    path = max((copy / "state").iterdir()) / "model.safetensors"
+    tensors = {} if is_empty else {name: value[:5].clone() for name, value in load_file(path).items()}
+    save_file(tensors, path)
+    change_state(copy, None)
+    with pytest.raises(RegardError, match="its tensors are not those of this run"):
+        regard.train(out=copy, resume=True, settings=["train.max_epochs=5"])
+
+
+def change_state(run: Path, begun: dict[str, Any] | None) -> None:
+    """As a stranger would who leaves no checksum of anything; with `begun` {} nothing is said of the beginning."""
+    forget_checksums(run)
+    folder = max((run / "state").iterdir())
+    written = json.loads((folder / "state.json").read_text())
+    for key in ("crc32", "own_crc32"):
+        del written[key]
+    written["sizes"] = {name: (folder / name).stat().st_size for name in written["sizes"]}
+    if begun is not None:
+        written["started_with"] = written["started_with"] | begun if begun else {}
+    (folder / "state.json").write_text(json.dumps(written))

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.cache import spool_folder
 from regard.errors import RegardError
 from regard.files import (
     PARTIAL,
     check_can_be_made,
     check_not_there,
-    hold_folder,
     remove_folder,
     remove_partial,
     replace_folder,
@@ -139,11 +137,12 @@ def test_replacing_a_file_by_a_link_to_itself_leaves_no_second_name(tmp_path: Pa
 
 
 def test_leftovers_are_removed_and_named_and_nothing_else_is(tmp_path: Path) -> None:
-    (tmp_path / "kept").write_bytes(b"")
-    (tmp_path / f"{PARTIAL}file-1").write_bytes(b"")
-    (tmp_path / f"{PARTIAL}folder-1" / "deep").mkdir(parents=True)
-    assert remove_partial(tmp_path) == [f"{PARTIAL}file-1", f"{PARTIAL}folder-1"]
-    assert [p.name for p in tmp_path.iterdir()] == ["kept"]
+    for name in ("kept", f"{PARTIAL}mine"):  # which no writer of ours calls a file
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / f"{PARTIAL}file-1-0123abcd").write_bytes(b"")
+    (tmp_path / f"{PARTIAL}folder-1-0123abcd" / "deep").mkdir(parents=True)
+    assert remove_partial(tmp_path) == [f"{PARTIAL}file-1-0123abcd", f"{PARTIAL}folder-1-0123abcd"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"{PARTIAL}mine", "kept"]
     assert remove_partial(tmp_path / "nowhere") == []
 
 
@@ -279,25 +278,6 @@ def test_a_look_at_a_name_never_removes_what_was_there_before(tmp_path: Path) ->
     (tmp_path / "export").mkdir()  # by the user, after the replacement was killed
     check_not_there(tmp_path / "export", force=False)
     assert (before / "model").read_text() == "old"
-
-
-@pytest.mark.parametrize("form", ["link", "folder", "pipe"])
-def test_a_lock_is_a_file(tmp_path: Path, form: str) -> None:
-    path = tmp_path / ".lock"
-    {"link": lambda: path.symlink_to("x"), "folder": path.mkdir, "pipe": lambda: os.mkfifo(path)}[form]()
-    with pytest.raises(RegardError, match=r"\.lock' is a link, a folder or a pipe"), hold_folder(tmp_path, "held"):
-        pass
-
-
-def test_a_disk_that_cannot_lock_is_worked_on_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fcntl = pytest.importorskip("fcntl")
-
-    def fail(*_: object) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(fcntl, "flock", fail)
-    with hold_folder(tmp_path, "held"), spool_folder(tmp_path) as spool, spool_folder(tmp_path):
-        assert spool.exists()  # nobody takes it for one whose writer was killed
 
 
 def test_processes_that_replace_one_folder_at_the_same_time_all_end_well(tmp_path: Path) -> None:

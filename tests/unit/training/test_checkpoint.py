@@ -56,11 +56,11 @@ def test_one_killed_before_it_removed_the_oldest_removes_it_when_it_goes_on(tmp_
 
 def test_what_a_killed_writer_left_is_no_checkpoint(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, checkpoint(1), keep=1)
-    left = tmp_path / "state" / ".partial-step-00000002-9"
+    left = tmp_path / "state" / ".partial-step-00000002-9-0123abcd"
     left.mkdir()
     (left / "state.json").write_text("{}")
     assert len(checkpoint_folders(tmp_path)) == 1
-    assert clean_run_folder(tmp_path) == [".partial-step-00000002-9"]
+    assert clean_run_folder(tmp_path) == [".partial-step-00000002-9-0123abcd"]
     assert not left.exists()
 
 

@@ -221,10 +221,10 @@ def test_a_signal_finishes_the_step_saves_and_says_so(number: int, tmp_path: Pat
 
 
 def test_leftovers_of_a_killed_writer_are_removed_at_the_next_start(tmp_path: Path) -> None:
-    left = tmp_path / "state" / ".partial-step-00000003-77"
+    left = tmp_path / "state" / ".partial-step-00000003-77-0123abcd"
     left.mkdir(parents=True)
     (left / "model.safetensors").write_bytes(b"half")
-    (tmp_path / ".partial-model.safetensors-77").write_bytes(b"half")
+    (tmp_path / ".partial-model.safetensors-77-0123abcd").write_bytes(b"half")
     run_tiny(tmp_path, resume=True)
     assert not list(tmp_path.rglob(".partial*"))
 

@@ -37,7 +37,7 @@ def test_a_resumed_run_keeps_the_weights_of_one_never_stopped(tmp_path: Path) ->
     run_tiny(whole, **averaged)
     run_tiny(parts, on_step=stop_at(4), **averaged)
     snapshot_path(parts, 7).write_bytes(b"of a run that was killed after its last checkpoint")
-    (parts / "snapshots" / ".partial-step-00000012-1").write_bytes(b"half")
+    (parts / "snapshots" / ".partial-step-00000012-1-0123abcd").write_bytes(b"half")
     run_tiny(parts, resume=True, on_step=stop_at(6), **averaged)
     assert list_snapshots(parts) == [0, 3]
     run_tiny(parts, resume=True, **averaged)
