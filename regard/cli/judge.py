@@ -13,6 +13,7 @@ import regard
 from regard.cli import lines
 from regard.cli.options import Device, Force, Tag
 from regard.cli.terminal import print_note
+from regard.report.page_folder import LOOK
 
 MAX_DRAWN = 30  # lines on a page of alignments
 
@@ -93,7 +94,7 @@ def align(
 
     sources, targets = lines.read_aligned([source, target])
     if out is not None:
-        regard.api.check_page_folder(out, force=force, files=["look.json"])
+        regard.api.check_page_folder(out, LOOK, force)
     wanted = None if gold is None else read_alignments(gold)
     if wanted is not None:
         same_sentences(len(sources), len(wanted))  # before any work is done

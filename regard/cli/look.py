@@ -11,6 +11,7 @@ import regard
 from regard.cli import lines, options, terminal
 from regard.data.reading import read_text_blocks
 from regard.errors import RegardError
+from regard.report.page_folder import LOOK
 
 MAX_SEARCHED = 200_000  # characters, as many as `regard/lens/cells.py` looks at
 
@@ -88,7 +89,7 @@ def look(
     asked = ["steps"] if steps else ["vectors"] if word is not None and not takes_word else []
     views = [*(view or ()), *asked] or None
     texts = _read_texts(text, picture)
-    regard.api.check_page_folder(out, force=force, files=["look.json"])  # before anything is computed
+    regard.api.check_page_folder(out, LOOK, force)  # before anything is computed
     with terminal.draw_progress() as progress:
         found = regard.look(
             runs, texts, target=target, picture=picture, last=last, tag=to, views=views, top_k=top_k,

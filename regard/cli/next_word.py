@@ -16,6 +16,7 @@ import regard
 from regard.cli import options, terminal
 from regard.errors import RegardError
 from regard.lens.view import show_token
+from regard.report.page_folder import LOOK
 
 if TYPE_CHECKING:
     from regard.lens.next_word import NextWord
@@ -57,7 +58,7 @@ def predict_next(
     if by not in ("words", "tokens"):
         raise RegardError(f"--by is words or tokens, not '{by}'.")
     if out is not None:
-        regard.api.check_page_folder(out, force=force, files=["look.json"])  # before anything is computed
+        regard.api.check_page_folder(out, LOOK, force)  # before anything is computed
     found = regard.predict_next(runs, text, target=target, n=top_k, device=device)
     if out is not None:
         page = regard.api.look_next(found, terminal.command_line()).save(out, force)

@@ -16,7 +16,8 @@ from regard.data.tree_lines import to_brackets
 from regard.decode.config import BeamConfig, search_trees
 from regard.errors import RegardError
 from regard.files import check_not_there, make_folder, write_atomically
-from regard.report.parses import PAGE, write_parses
+from regard.report.page_folder import TREES
+from regard.report.parses import write_parses
 from regard.report.trees import is_tree_svg, tree_svg, tree_text
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def parse(
     if draw and as_json:
         raise RegardError("--draw draws trees for people, --json writes objects for programs. Leave one of them out.")
     if out is not None:
-        regard.api.check_page_folder(out, PAGE, force)
+        regard.api.check_page_folder(out, TREES, force)
     loaded, *more = (
         regard.load(folder, device, precision, kind=regard.ParsingRun) for folder in (run, *(others or ()))
     )

@@ -13,6 +13,7 @@ from regard.cli import lines, options
 from regard.cli.judge import MAX_DRAWN, draw_alignments
 from regard.decode.config import BeamConfig, SamplingConfig
 from regard.errors import RegardError
+from regard.report.page_folder import LOOK
 
 if TYPE_CHECKING:
     from regard import TranslationRun
@@ -110,7 +111,7 @@ def _check_drawing(out: Path | None, align: bool, force: bool) -> None:
     if out is not None and not align:
         raise RegardError("--out draws word alignments: add --align, or leave it out. Translations go to the terminal.")
     if out is not None:
-        regard.api.check_page_folder(out, force=force, files=["look.json"])
+        regard.api.check_page_folder(out, LOOK, force)
 
 
 def _line(number: int, translation: Translation, links: str | None, n_best: int, as_json: bool) -> str:

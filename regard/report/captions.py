@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -13,11 +12,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from regard.errors import RegardError
-from regard.files import PARTIAL, write_atomically
+from regard.files import write_atomically
 from regard.lens.picture_attention import PictureAttention, Weights
 from regard.report.caption_panels import cover, encode_image, write_panels
 from regard.report.caption_sheet import write_sheet
-from regard.report.page_folder import MADE, begin_page, check_page_folder
+from regard.report.page_folder import CAPTIONS, MADE, begin_page, finish_page
 from regard.report.shell import fold, report_page, section, text_of
 
 PAGE_SIDE = 224  # pixels: what covers a picture in the page is at least so wide, or the line would be coarse
@@ -28,34 +27,24 @@ class CaptionDrawing:
 
     def __init__(self, folder: Path, force: bool = False) -> None:
         """`force` writes into a folder that holds files of others."""
-        self.folder, self.examples = folder, list[PictureAttention]()
+        self.folder, self.examples, self.files = folder, list[PictureAttention](), list[str]()
         if folder.exists() and not folder.is_dir():
             raise RegardError(f"'{folder}' is a file; give --draw a folder.")
-        check_page_folder(folder, force=force)
-        if not force and folder.exists() and not _is_drawing(folder):
-            raise RegardError(
-                f"'{folder}' holds files that Regard did not draw. Choose another folder, or add --force (in Python: "
-                "force=True) to draw into this one."
-            )
-        begin_page(folder, force=force)
+        begin_page(folder, CAPTIONS, force=force)
 
     def add(self, shown: PictureAttention) -> Path:
         """Draw the panels of one picture."""
         self.examples.append(shown)
         # The number keeps pictures of one name in two folders apart.
-        return write_panels(shown, self.folder / f"{len(self.examples):04d}-{Path(shown.name).stem}.png")
+        file = self.folder / f"{len(self.examples):04d}-{Path(shown.name).stem}.png"
+        self.files.append(file.name)
+        return write_panels(shown, file)
 
     def finish(self) -> Path:
         """Draw the sheet and the page of all pictures."""
         if self.examples:
-            write_sheet(self.examples, self.folder / "sheet.png")
-        return write_page(self.examples, self.folder / "index.html")
-
-
-def _is_drawing(folder: Path) -> bool:
-    """Whether all files in a folder have names of drawings: pictures of the user's may lie beside a page."""
-    ours = rf"index\.html|sheet\.png|\d{{4}}-.*\.png|{re.escape(PARTIAL)}.*"
-    return all(re.fullmatch(ours, path.name) for path in folder.iterdir())
+            self.files.append(write_sheet(self.examples, self.folder / "sheet.png").name)
+        return finish_page(self.folder, attention_page(self.examples), CAPTIONS, self.files)
 
 
 def attention_page(examples: Sequence[PictureAttention], title: str = "Where each word looked") -> str:
@@ -72,12 +61,6 @@ def attention_page(examples: Sequence[PictureAttention], title: str = "Where eac
         own_css=text_of("captions.css"),
         own_js=text_of("captions.js"),
     )
-
-
-def write_page(examples: Sequence[PictureAttention], path: Path, title: str = "Where each word looked") -> Path:
-    """Write the page of all examples."""
-    write_atomically(path, attention_page(examples, title))
-    return path
 
 
 LEDE = (

@@ -21,7 +21,7 @@ from regard.report.cells_figure import cells_figure
 from regard.report.comparison_picture import write_overview
 from regard.report.curves import context_chart, learning_curves, length_chart
 from regard.report.look import modules_of, styles_of
-from regard.report.page_folder import is_our_page
+from regard.report.page_folder import Listing, is_our_page, read_listing
 from regard.report.palette import Look, looks_of
 from regard.report.ranking import ranking_figure
 from regard.report.shell import facts, fold, how_to_repeat, report_page, section, setting_text, table, text_of
@@ -30,16 +30,26 @@ from regard.score.figures import cost_text, count_text, duration_text, p_text
 
 PAGE, PICTURE = "report.html", "overview.png"
 DRAWN = (PAGE, PICTURE)
+KIND = "a comparison"
+"""What its last line says that the page is of."""
 
 
 def check_drawn(folder: Path, way_out: str) -> None:
-    """Refuse a page that Regard did not draw, and a picture without one of ours: the page is drawn before the picture.
+    """Refuse a page that Regard did not draw or that is another one, and a picture that the page does not list.
 
-    The error ends with `way_out`.
+    Pages of earlier versions list nothing, and the picture beside one is taken to be drawn with it. The error ends with
+    `way_out`.
     """
+    is_ours, listing = is_our_page(folder / PAGE), read_listing(folder / PAGE)
+    is_drawn = {
+        PAGE: is_ours and listing.kind in (None, KIND),
+        PICTURE: is_ours and (listing.kind is None or PICTURE in listing.files),
+    }
     for name in DRAWN:
-        if (folder / name).exists() and not is_our_page(folder / PAGE):
-            raise RegardError(f"'{folder}' holds a {name} that Regard did not draw. Move it, or {way_out}.")
+        if (folder / name).exists() and not is_drawn[name]:
+            raise RegardError(
+                f"'{folder}' holds {name}, which Regard did not draw there for a comparison. Move it, or {way_out}."
+            )
 
 
 def draw_comparison(comparison: Comparison, folder: Path, note: Callable[[str], None] | None = None) -> Path:
@@ -48,7 +58,7 @@ def draw_comparison(comparison: Comparison, folder: Path, note: Callable[[str], 
     A picture that cannot be drawn (matplotlib missing, say) is told through `note`, and takes nothing else down.
     """
     path = folder / PAGE
-    write_atomically(path, render_comparison(comparison))
+    write_atomically(path, render_comparison(comparison) + Listing(KIND, frozenset({PICTURE})).line())
     try:
         write_atomically(folder / PICTURE, lambda aside: write_overview(comparison, aside))
     except ImportError as error:

@@ -13,7 +13,7 @@ from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.report.chart import Plot, Series, charts_for_screen_and_phone
 from regard.report.figure import clean_axes, draw_series, drawing, new_figure
-from regard.report.page_folder import begin_page, check_page_folder, finish_page
+from regard.report.page_folder import SCORES, begin_page, check_page_folder, finish_page
 from regard.report.palette import COLOURS, SOFT, Look
 from regard.report.shell import fold, report_page, section, table
 from regard.tasks.labelled_run import LabelledEvaluation, LabelledRun
@@ -28,7 +28,7 @@ MAX_OPEN = 20
 """Labels of which the table of confusions is shown at once."""
 
 
-PAGE, PICTURE = "report.html", "reliability.png"
+PICTURE = "reliability.png"
 
 
 def check_evaluation_folder(run: Any, folder: Path, force: bool = False) -> None:
@@ -38,16 +38,16 @@ def check_evaluation_folder(run: Any, folder: Path, force: bool = False) -> None
             "A page of scores is drawn for what classifies, rates, tags or answers. Leave out --out, or look inside "
             "the run: regard look"
         )
-    check_page_folder(folder, PAGE, force)
+    check_page_folder(folder, SCORES, force)
 
 
 def draw_evaluation(found: LabelledEvaluation, name: str, folder: Path, force: bool = False) -> Path:
     """Write report.html, whose path is returned, and of answers with probabilities reliability.png."""
     files = [PICTURE] if "calibration" in found.more else []
-    begin_page(folder, PAGE, force, files)
+    begin_page(folder, SCORES, files, force)
     if files:
         write_atomically(folder / PICTURE, lambda aside: _write_picture(found, name, aside))
-    return finish_page(folder, render_evaluation(found, name), PAGE, files)
+    return finish_page(folder, render_evaluation(found, name), SCORES, files)
 
 
 def render_evaluation(found: LabelledEvaluation, name: str) -> str:

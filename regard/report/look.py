@@ -16,7 +16,7 @@ from regard.lens.look import VIEWS, Panel
 from regard.lens.next_word import NextWord, describe_next
 from regard.lens.view import Packed, View
 from regard.report.look_pictures import KINDS, PICTURES, draw_picture
-from regard.report.page_folder import begin_page, finish_page
+from regard.report.page_folder import LOOK, begin_page, finish_page
 from regard.report.palette import looks_of
 from regard.report.shell import frame_page, how_to_repeat, report_page, script_json, section, text_of
 from regard.score.figures import join_names
@@ -62,13 +62,13 @@ class Look:
         `force` writes into a folder that holds files of somebody else.
         """
         folder = Path(folder)
-        begin_page(folder, force=force, files=self._list_files())
+        begin_page(folder, LOOK, self._list_files(), force)
         for number, (panel, colour) in enumerate(zip(self.panels, self.colours, strict=True), start=1):
             for view in panel.views:
                 if view.name in PICTURES:
                     draw_picture(view, panel, folder / self._name_picture(view, number), colour)
         write_atomically(folder / JSON, json.dumps(self.to_json(), ensure_ascii=False))
-        return finish_page(folder, self.to_html(), files=self._list_files())
+        return finish_page(folder, self.to_html(), LOOK, self._list_files())
 
     def _name_picture(self, view: View, number: int) -> str:
         """What the pictures of a view are called, but for their kind; `number` is that of its panel."""

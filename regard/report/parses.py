@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.files import write_atomically
+from regard.report.page_folder import TREES, finish_page
 from regard.report.shell import report_page, section
 from regard.report.trees import svg_width, tree_svg
 
 if TYPE_CHECKING:
     from regard.decode.parse import Parse  # with torch, which the command line starts without
 
-PAGE = "report.html"
 SMALLEST = 0.7  # to how much of its size a tree is made smaller before it scrolls
 MOST = 200  # sentences on a page; more would be slow to open
 CSS = """
@@ -30,8 +29,7 @@ CSS = """
 
 def write_parses(parses: Sequence[tuple[str, Parse]], run: Path, out: Path) -> Path:
     """Write `out`/report.html, the trees of every sentence, and return its path. The folder was checked before."""
-    write_atomically(out / PAGE, render_parses(parses, run))
-    return out / PAGE
+    return finish_page(out, render_parses(parses, run), TREES)
 
 
 def render_parses(parses: Sequence[tuple[str, Parse]], run: Path) -> str:

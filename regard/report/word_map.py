@@ -18,7 +18,7 @@ from regard.errors import RegardError
 from regard.files import write_atomically
 from regard.models.word_vectors import WordVectors
 from regard.report.figure import drawing, new_figure
-from regard.report.page_folder import begin_page, check_page_folder, finish_page
+from regard.report.page_folder import WORD_MAP, begin_page, check_page_folder, finish_page
 from regard.report.palette import INK, SOFT, colour_of
 from regard.report.shell import how_to_repeat, report_page, section, table
 from regard.untrusted.values import make_printable
@@ -61,7 +61,7 @@ def write_word_map(
         raise RegardError(f"--by must be one of {', '.join(WAYS)}, not '{by}'.")
     if (out / "config.yaml").exists():
         raise RegardError(f"'{out}' is a run folder; give --out another one.")
-    check_page_folder(out, PAGE, force, DRAWN)
+    check_page_folder(out, WORD_MAP, force)
     chosen = choose_words(vectors, words, n)
     points, kept = project(np.stack([vectors.vector(word) for word, *_ in chosen]), by, seed)
     mapped = [MappedWord(word, float(x), float(y), group, cosine)
@@ -69,11 +69,11 @@ def write_word_map(
     what = f"{len(mapped)} words of {source} by {by.upper()}"
     note = "" if kept is None else f"The two directions hold {100 * kept:.0f}% of what these words differ in."
     typed = ["regard", "vectors", "map", source, *words, "--n", str(n), "--by", by, "--out", str(out)]
-    begin_page(out, PAGE, force, DRAWN)
+    begin_page(out, WORD_MAP, DRAWN, force)
     numbers = {"source": source, "by": by, "seed": seed, "kept": kept, "words": [vars(word) for word in mapped]}
     write_atomically(out / "numbers.json", json.dumps(numbers, ensure_ascii=False, indent=1) + "\n")
     write_atomically(out / "figure.png", lambda aside: draw_picture(mapped, what, note, aside))
-    return finish_page(out, render_map(mapped, what, note, shlex.join(typed)), PAGE, DRAWN)
+    return finish_page(out, render_map(mapped, what, note, shlex.join(typed)), WORD_MAP, DRAWN)
 
 
 def choose_words(vectors: WordVectors, words: Sequence[str], n: int) -> list[tuple[str, str | None, float | None]]:

@@ -20,7 +20,7 @@ from regard.config import with_settings
 from regard.data.cache import be_silent
 from regard.errors import InterruptedRunError, RegardError
 from regard.files import check_can_be_made, write_atomically
-from regard.report.page_folder import begin_page, find_others, finish_page, is_begun, is_our_page
+from regard.report.page_folder import begin_page, check_page_folder, finish_page, study_drawing
 from regard.run.engine import load
 from regard.score.figures import join_names
 from regard.studies.finding import Study
@@ -28,7 +28,6 @@ from regard.studies.table import STUDIES, study_config, study_entry
 from regard.tasks.language_model_run import LanguageModelRun
 from regard.tasks.translation import TranslationRun
 from regard.training.machine import hardware, versions
-from regard.untrusted.small_files import read_json
 
 if TYPE_CHECKING:
     from regard.text.learning import Progress
@@ -106,10 +105,11 @@ def _write(study: Study, out: Path) -> None:
     from regard.report.study import render_study, write_picture  # here: studies that fail need no matplotlib
 
     page = render_study(study)
-    begin_page(out, PAGE, force=True, files=FILES)  # the folder was checked before anything was measured
+    drawing = study_drawing(study.name)
+    begin_page(out, drawing, FILES, force=True)  # the folder was checked before anything was measured
     write_atomically(out / "numbers.json", study.to_json())
     write_atomically(out / "figure.png", lambda aside: write_picture(study, aside))
-    finish_page(out, page, PAGE, FILES)
+    finish_page(out, page, drawing, FILES)
 
 
 def _check_place(out: Path, name: str) -> None:
@@ -117,22 +117,7 @@ def _check_place(out: Path, name: str) -> None:
     if not out.exists():
         check_can_be_made(out)
         return
-    if not out.is_dir():
-        raise RegardError(f"'{out}' is a file; give --out a folder.")
-    try:
-        numbers = read_json(out / "numbers.json")
-    except FileNotFoundError:
-        numbers = {"study": name} if is_begun(out / PAGE) else None  # it was killed before it wrote them
-    except (OSError, RegardError):
-        numbers = None
-    held = sorted(p.name for p in out.iterdir() if not p.name.startswith("."))
-    is_same = is_our_page(out / PAGE) and isinstance(numbers, dict) and numbers.get("study") == name
-    others = find_others(out, PAGE, FILES) if is_same else [each for each in (PAGE, *FILES) if each in held] or held
-    if others:
-        raise RegardError(
-            f"'{out}' is not empty (it holds {others[0]}) and holds no page of the study '{name}'; choose another "
-            "--out."
-        )
+    check_page_folder(out, study_drawing(name), way_out="Choose another --out.")
 
 
 def _command(name: str, runs: Sequence[Any], settings: Sequence[str], out: Path) -> str:

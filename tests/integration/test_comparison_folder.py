@@ -21,6 +21,7 @@ from regard.compare.place import hold_place
 from regard.compare.result import to_json
 from regard.data.locks import lock
 from regard.errors import RegardError
+from regard.report.page_folder import TREES, finish_page
 
 BAG = {"name": "bag", "d_model": 8, "n_layers": 1}
 
@@ -190,7 +191,7 @@ def test_a_report_is_drawn_over_no_page_or_picture_of_the_user(
     (report / "compare.json").write_text(to_json(made_up_comparison()))
     for folder in (report, elsewhere):
         (folder / name).write_text("mine")
-    told = rf"holds a {name} that Regard did not draw"
+    told = f"holds {name}, which Regard did not draw there for a comparison"
     with pytest.raises(RegardError, match=told):
         api.report(report)
     with pytest.raises(RegardError, match=told):
@@ -199,6 +200,9 @@ def test_a_report_is_drawn_over_no_page_or_picture_of_the_user(
     api.report(report, force=True)
     assert (report / name).read_text() != "mine"
     api.report(report)
+    finish_page(report, "<p>Made by Regard.", TREES)
+    with pytest.raises(RegardError, match="holds report.html, which Regard did not draw there for a comparison"):
+        api.report(report)
 
 
 def test_a_report_by_force_is_an_option_of_the_command(

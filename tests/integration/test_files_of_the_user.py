@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable
@@ -17,7 +18,8 @@ from regard.data.recipes import copy_recipes
 from regard.errors import RegardError
 from regard.files import write_atomically, write_folder_atomically
 from regard.report.captions import CaptionDrawing
-from regard.report.page_folder import begin_page, check_page_folder, finish_page
+from regard.report.look_pictures import KINDS, PICTURES
+from regard.report.page_folder import CAPTIONS, LOOK, TREES, begin_page, check_page_folder, finish_page, study_drawing
 from regard.run.begun_mark import BEFORE_CONFIG, mark_begun
 from regard.run.folder import lock_folder
 from regard.training.checkpoint import link
@@ -294,7 +296,8 @@ def test_a_page_of_ours_does_not_make_the_files_beside_it_ours(
         (folder / page).write_text("<p>Made by Regard.")
         (folder / name).write_text("mine")
         refused = regard(*words, "--out", folder)
-        assert (refused.code, f"holds files that Regard did not draw ({name})" in refused.err) == (2, True), refused.err
+        told = f"holds {name}, of which its page does not say that it was drawn with it: an earlier version of Regard"
+        assert (refused.code, told in " ".join(refused.err.split())) == (2, True), refused.err
         assert (folder / name).read_text() == "mine"
         assert regard(*words, "--out", folder, "--force").code == 0
         assert regard(*words, "--out", folder).code == 0, "what a page of ours lists is drawn anew"
@@ -303,18 +306,50 @@ def test_a_page_of_ours_does_not_make_the_files_beside_it_ours(
 
 
 def test_a_page_that_was_killed_knows_what_it_began_to_draw(tmp_path: Path) -> None:
-    begin_page(tmp_path, files=["look.json"])
+    begin_page(tmp_path, LOOK, ["look.json"])
     (tmp_path / "look.json").write_text("half")
-    begin_page(tmp_path, files=["look.json", "-->.png"])
+    begin_page(tmp_path, LOOK, ["look.json", "-->.png"])
     (tmp_path / "-->.png").touch()
-    finish_page(tmp_path, "<p>Made by Regard.", files=["look.json", "-->.png"])
+    finish_page(tmp_path, "<p>Made by Regard.", LOOK, ["look.json", "-->.png"])
     assert (tmp_path / "index.html").read_text().count("-->") == 1
-    begin_page(tmp_path, files=["look.json", "-->.png", "cells.png"])
+    begin_page(tmp_path, LOOK, ["look.json", "-->.png", "cells.png"])
     (tmp_path / "cells.png").touch()
-    check_page_folder(tmp_path, files=["look.json", "cells.png", "-->.png"])
+    check_page_folder(tmp_path, LOOK)
     (tmp_path / "layers.png").touch()
     with pytest.raises(RegardError, match=r"did not draw \(layers.png\)"):
-        begin_page(tmp_path, files=["look.json", "layers.png"])
+        begin_page(tmp_path, LOOK, ["look.json"])
+
+
+def test_all_pictures_of_a_look_are_known_before_it_is_computed() -> None:
+    names = {f"{name}{number}.{kind}" for name in PICTURES for number in ("", "-2") for kind in KINDS}
+    assert all(re.fullmatch(LOOK.beside, name) for name in names)
+    assert not re.fullmatch(LOOK.beside, "mine.png")
+
+
+def test_a_page_takes_the_place_of_one_of_its_own_kind_only(regard: Callable[..., Any], tmp_path: Path) -> None:
+    vectors = tmp_path / "few.vec"
+    vectors.write_text("4 2\n" + "".join(f"{word} {i} {i * i}\n" for i, word in enumerate("abcd")))
+    map_words, study = ["vectors", "map", vectors, "--out"], ["study", "by-hand", "--out"]
+    assert regard(*study, tmp_path / "one").code == 0
+    numbers = (tmp_path / "one" / "numbers.json").read_bytes()
+    refused = regard(*map_words, tmp_path / "one")
+    told = "holds a page of the study by-hand, and one of word vectors would take its place"
+    assert (refused.code, told in " ".join(refused.err.split())) == (2, True), refused.err
+    assert (tmp_path / "one" / "numbers.json").read_bytes() == numbers
+    assert regard(*map_words, tmp_path / "one", "--force").code == 0
+    assert "holds a page of word vectors" in regard(*study, tmp_path / "one").err
+
+
+def test_a_page_of_a_strangers_is_one_sentence(regard: Callable[..., Any], ngram_run: Path, tmp_path: Path) -> None:
+    """What it lists is deep, names another folder, or is no list."""
+    for number, listed in enumerate(
+        ("{" * 100_000, '{"kind": "what models compute", "files": ["../x", "' + "y" * 5000 + '", 3]}', '{"files": 7}')
+    ):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        (folder / "index.html").write_text(f"Made by Regard\n<!-- Drawn beside this page: {listed} -->\n")
+        done = regard("next", ngram_run, "the", "--out", folder)
+        assert (done.code, done.err) == (0, "")
 
 
 def test_a_study_is_drawn_over_no_page_or_picture_of_the_user(regard: Callable[..., Any], tmp_path: Path) -> None:
@@ -326,25 +361,27 @@ def test_a_study_is_drawn_over_no_page_or_picture_of_the_user(regard: Callable[.
         shutil.copy(tmp_path / "one" / "numbers.json", folder)
         (folder / name).write_text("mine")
         refused = regard(*study, folder)
-        assert (refused.code, "is not empty (it holds " in refused.err) == (2, True), refused.err
+        assert (refused.code, "holds files that Regard did not draw" in refused.err) == (2, True), refused.err
         assert (folder / name).read_text() == "mine"
-    (tmp_path / "one" / "numbers.json").unlink()
-    assert "is not empty" in regard(*study, tmp_path / "one").err, "of which study its page is can no longer be known"
-    begin_page(tmp_path / "begun", "report.html", files=["numbers.json", "figure.png"])
+    refused = regard("study", "ablate", "--out", tmp_path / "one")
+    assert "holds a page of the study by-hand, and one of the study ablate would take its place" in " ".join(
+        refused.err.split()
+    )
+    begin_page(tmp_path / "begun", study_drawing("by-hand"), ["numbers.json", "figure.png"])
     assert regard(*study, tmp_path / "begun").code == 0
     assert regard(*study, tmp_path / "begun").code == 0
 
 
 def test_a_page_is_there_first_so_that_a_killed_command_can_draw_again(tmp_path: Path) -> None:
     folder = tmp_path / "page"
-    begin_page(folder)
-    (folder / "look.json").touch()
+    begin_page(folder, TREES)
+    (folder / "1.svg").touch()
     (folder / ".partial-attention.png-1-0123abcd").touch()
-    check_page_folder(folder)
-    (folder / "index.html").unlink()
-    with pytest.raises(RegardError, match=r"did not draw \(look.json\)"):
-        check_page_folder(folder)
-    check_page_folder(folder, force=True)
+    check_page_folder(folder, TREES)
+    (folder / "report.html").unlink()
+    with pytest.raises(RegardError, match=r"did not draw \(1.svg\)"):
+        check_page_folder(folder, TREES)
+    check_page_folder(folder, TREES, force=True)
 
 
 def test_an_import_that_was_killed_before_its_config_is_made_again(
@@ -379,17 +416,26 @@ def test_recipes_that_were_copied_in_part_are_copied_to_the_end(tmp_path: Path) 
 
 
 def test_captions_are_drawn_over_no_file_of_the_user(tmp_path: Path) -> None:
+    drawing = CaptionDrawing(tmp_path)
+    (tmp_path / "0001-cat.png").touch()
+    drawing.files.append("0001-cat.png")
+    CaptionDrawing(tmp_path)  # the first was killed
+    finish_page(tmp_path, "<p>Made by Regard.", CAPTIONS, drawing.files)
     CaptionDrawing(tmp_path)
+    (tmp_path / "0002-cow.png").touch()
+    CaptionDrawing(tmp_path)  # one that drew again was killed
+    (tmp_path / "0002-cow.png").unlink()
+    finish_page(tmp_path, "<p>Made by Regard.", CAPTIONS, drawing.files)
+    (tmp_path / "dog.png").touch()  # of which no drawing has the name
+    for name in ("0002-dog.png", "sheet.png"):
+        (tmp_path / name).touch()
+        with pytest.raises(RegardError, match=rf"did not draw \({name}\)"):
+            CaptionDrawing(tmp_path)
+        (tmp_path / name).unlink()
     (tmp_path / "index.html").write_text("my page")
     with pytest.raises(RegardError, match=r"files that Regard did not draw .*Choose another folder, or add --force"):
         CaptionDrawing(tmp_path)
     CaptionDrawing(tmp_path, force=True)
-    (tmp_path / "index.html").write_text("<p>Made by Regard.")
-    (tmp_path / "0001-dog.png").touch()
-    CaptionDrawing(tmp_path)
-    (tmp_path / "dog.png").touch()
-    with pytest.raises(RegardError, match="did not draw"):
-        CaptionDrawing(tmp_path)
 
 
 FILES = (".lock", "metrics.jsonl", "model.safetensors", "README.md", "run.json", "state/step-00000006/best.safetensors")

@@ -259,7 +259,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(regard: Command, tmp_p
     (tmp_path / "report.html").write_text("mine")
     done = regard("study", "ab", "--out", tmp_path, *with_settings(TINY["ab"]))
     assert done.code == 2
-    assert "choose another --out" in done.err
+    assert "Choose another --out" in done.err
     assert (tmp_path / "report.html").read_text() == "mine"
 
 

@@ -28,7 +28,7 @@ from regard.report.caption_panels import (
     smooth,
     write_panels,
 )
-from regard.report.captions import attention_page, write_page
+from regard.report.captions import attention_page
 
 BLUE = 2  # the channel that has nothing of the line
 WHITE = np.full((64, 64, 3), 255, dtype=np.uint8)
@@ -112,7 +112,7 @@ def test_the_png_holds_the_panels(tmp_path: Path) -> None:
 
 def test_the_page_loads_nothing_and_escapes_what_it_shows(tmp_path: Path) -> None:
     shown = PictureAttention(WHITE, ("<b>", "&"), np.ones((2, 3, 3)), "a<i>.jpg", ("said <u>so</u>",))
-    html = write_page([shown, looking((0, 0))], tmp_path / "page.html", "Dogs & <cats>").read_text()
+    html = attention_page([shown, looking((0, 0))], "Dogs & <cats>")
     assert not re.search(r"https?://|<b>|<i>|<u>|<cats>", html)
     assert "&lt;b&gt; &amp;" in html
     sources = re.findall(r'(?:src="|url\()([^")]*)', html)
