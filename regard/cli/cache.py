@@ -15,6 +15,7 @@ from regard.cli.terminal import console, plain_table
 from regard.data.cache import cache_root, open_kept_hash, remove_abandoned
 from regard.data.cache_limit import (
     LIMITED,
+    SMALL,
     CacheEntry,
     cache_limit,
     list_entries,
@@ -59,7 +60,7 @@ def cache(clean: Clean = False, to: To = None, check: Whole = False, as_json: As
       regard cache --clean
     """
     root = cache_root()
-    for folder in (root, *(path for path in root.glob("[!.]*") if path.is_dir())):
+    for folder in (root, *(root / kind for kind in (*LIMITED, *SMALL))):
         remove_abandoned(folder)
     removed = _remove_damaged([*list_entries(root), *list_small(root)]) if check else 0
     removed += _remove_to(list_entries(root), parse_size(to, "--max")) if to is not None else 0
@@ -98,8 +99,7 @@ def _is_damaged(entry: CacheEntry) -> bool:
     if entry.path.is_dir():
         return find_damage(entry.path, None) is not None
     # Beside features lie the notes of their checksums that earlier versions wrote.
-    is_ours = entry.kind in _OPEN and entry.path.suffix in ("", ".json", ".jsonl", ".txt", ".safetensors")
-    return is_ours and not _OPEN[entry.kind](entry.path)
+    return entry.path.suffix != ".crc32" and not _OPEN[entry.kind](entry.path)
 
 
 def _remove_to(entries: list[CacheEntry], limit: int) -> int:

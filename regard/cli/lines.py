@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 TOO_LONG = "too long"
 MAX_BYTES = 4 * MAX_LINE  # UTF-8 has at most 4 a character
-MAX_HELD = 2**29  # bytes of lines that are read whole
-LINE_COST = 64  # bytes that Python takes for a line beside its characters
+REFERENCE = 8  # bytes of a list for each line
+MAX_HELD = 2**29  # bytes of lines that are read whole, as Python holds them
 
 
 class SourceLines:
@@ -165,12 +165,12 @@ def read_aligned(files: Sequence[Path]) -> list[list[str]]:
                 )
             for kept, line in zip(found, lines, strict=True):
                 kept.append(line)
-            n_held += sum(map(len, lines)) + LINE_COST * len(lines)
+            n_held += sum(map(sys.getsizeof, lines)) + REFERENCE * len(lines)
             if n_held > MAX_HELD:
+                names, fill = join_names([repr(str(file)) for file in files]), "fill" if len(files) > 1 else "fills"
                 raise RegardError(
-                    f"{join_names([repr(str(file)) for file in files])} fill more than {MAX_HELD // 2**20:,} MB by "
-                    f"line {number + 1:,}, and all lines are held at once. Split them into parts, and give "
-                    "one after the other."
+                    f"{names} {fill} more than {MAX_HELD // 2**20:,} MB of memory by line {number + 1:,}, and all "
+                    "lines are held at once. Split it into parts, and give one after the other."
                 )
     return found
 

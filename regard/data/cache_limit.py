@@ -27,7 +27,15 @@ LIMITED = ("encoded", "pair-texts", "pairs", "pictures", "features")
 """Folders whose entries are large."""
 SMALL = ("tokenizers", "documents", "hashes", "builtin")
 """Folders whose entries are small; the limit does not count them."""
-KEPT = "known"
+_KEY = r"[0-9a-f]{32}"
+FORMS = {
+    **dict.fromkeys(("encoded", "pair-texts", "pairs", "pictures", "hashes"), _KEY),
+    "features": rf"{_KEY}\.(safetensors|crc32)",
+    **dict.fromkeys(("tokenizers", "documents"), rf"{_KEY}\.json"),
+    "builtin": r"(python-\w+-\d|grammar-).*\.(jsonl|txt)",
+}
+"""What the entries of each kind are called, as regular expressions; some have NAME.sha256 beside them. Nothing else in
+the cache is ever removed: its folder may be that of other programs too."""
 BUILTIN_TEXTS = "builtin"
 SPOOL = f"{PARTIAL}spool-"
 """What the folders of text on its way begin with."""
@@ -73,7 +81,7 @@ def list_entries(cache: Path) -> list[CacheEntry]:
     """What lies in the large folders, the least recently used first."""
     entries = []
     for kind in LIMITED:
-        for path in (cache / kind).glob("[!.]*"):
+        for path in _list_own(cache, kind):
             with suppress(OSError):  # removed meanwhile
                 files = [path, *(path.iterdir() if path.is_dir() else ())]
                 stats = [file.stat() for file in files]
@@ -86,12 +94,16 @@ def list_small(cache: Path) -> list[CacheEntry]:
     is_read = any(cache.glob(f"{SPOOL}*"))
     entries = []
     for kind in SMALL:
-        for path in () if is_read and kind == BUILTIN_TEXTS else sorted((cache / kind).glob("[!.]*")):
+        for path in () if is_read and kind == BUILTIN_TEXTS else _list_own(cache, kind):
             with suppress(OSError):  # removed meanwhile
-                if path.suffix != ".sha256":
-                    about = path.stat()
-                    entries.append(CacheEntry(path, about.st_size, about.st_mtime))
+                about = path.stat()
+                entries.append(CacheEntry(path, about.st_size, about.st_mtime))
     return entries
+
+
+def _list_own(cache: Path, kind: str) -> list[Path]:
+    """The entries of one kind, by the form of their names: others are somebody else's, who has such a folder too."""
+    return sorted(path for path in (cache / kind).glob("[!.]*") if re.fullmatch(FORMS[kind], path.name))
 
 
 def mark_used(path: Path) -> None:
@@ -134,14 +146,8 @@ def remove_all(cache: Path) -> int:
     What other processes are writing keeps its `PARTIAL` name, and is swept once they are gone: before this is called.
     """
     n_bytes = 0
-    kept = {KEPT} | ({BUILTIN_TEXTS} if any(cache.glob(f"{SPOOL}*")) else set())
-    for folder in cache.glob("[!.]*"):
-        if folder.name in kept or not folder.is_dir():
-            continue
-        for path in folder.glob("[!.]*"):
-            with suppress(OSError):  # another process removes it too
-                files = [path, *(path.rglob("*") if path.is_dir() else ())]
-                size = sum(file.lstat().st_size for file in files if not file.is_dir())
-                remove_entry(CacheEntry(path, size, 0.0))
-                n_bytes += size
+    for entry in [*list_entries(cache), *list_small(cache)]:
+        with suppress(OSError):  # another process removes it too
+            remove_entry(entry)
+            n_bytes += entry.n_bytes
     return n_bytes

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import torch
@@ -215,14 +216,18 @@ class Block(NamedTuple):
 
     record: Taps
     methods: tuple[tuple[nn.Module, tuple[str, ...]], ...]
+    thread: int
+    """The thread that began it: `asyncio.to_thread` hands the context on to another."""
 
     def records(self, module: object, name: str | None = None) -> bool:
-        """Whether the method called `name` is recorded; without a name, whether any of the module is."""
+        """Whether the method called `name` is recorded here; without a name, whether any of the module is."""
+        if get_ident() != self.thread:
+            return False
         return any(each is module and (name is None or name in names) for each, names in self.methods)
 
 
 BLOCKS: ContextVar[tuple[Block, ...]] = ContextVar("BLOCKS", default=())
-"""The blocks that this thread is inside, the outermost first; those of other threads concern it not."""
+"""The blocks that this thread or task is inside, the outermost first; those of others concern it not."""
 
 
 def is_recorded(model: object) -> bool:

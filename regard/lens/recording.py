@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any, Protocol
 
 import torch
@@ -55,7 +55,7 @@ def trace(model: nn.Module | HasModel, replace: Mapping[str, Replacement] | None
     if not isinstance(network, nn.Module):
         raise RegardError("Word vectors are looked up, and nothing is computed that could be recorded.")
     record = Taps(replace)
-    block = Block(record, _recording_methods(network))
+    block = Block(record, _recording_methods(network), get_ident())
     with ExitStack() as stack:
         for module, names in block.methods:
             for name in names:

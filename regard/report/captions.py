@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from regard.errors import RegardError
-from regard.files import write_atomically
 from regard.lens.picture_attention import PictureAttention, Weights
 from regard.report.caption_panels import cover, encode_image, write_panels
 from regard.report.caption_sheet import write_sheet

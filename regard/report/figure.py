@@ -6,6 +6,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import RLock
 from typing import Any
 
 from regard.report.chart import Series
@@ -23,16 +24,21 @@ FONTS = (
 """What a letter is drawn in that our own font lacks, where the machine has one of them."""
 
 
+_DRAWING = RLock()
+"""Held while a picture is drawn."""
+
+
 @contextmanager
 def drawing() -> Iterator[None]:
     """Make and save a figure of texts from outside: `$` is no formula, and a letter without a font is a box.
 
-    matplotlib would warn of every such letter, and stop at a formula that is none.
+    matplotlib would warn of every such letter, and stop at a formula that is none. Its settings are those of the whole
+    process, so that threads draw one after the other.
     """
     import matplotlib  # here: it takes long to start
 
     texts = matplotlib.rc_context({"text.parse_math": False, "font.family": fonts_of(OWN_FONT)})
-    with texts, warnings.catch_warnings():
+    with _DRAWING, texts, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")
         warnings.filterwarnings("ignore", "constrained_layout not applied")  # a title that leaves no room is cut
         yield

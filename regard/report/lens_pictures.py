@@ -30,12 +30,23 @@ def draw_cells(view: View, panel: Panel, colour: str) -> Any:
         for column, (character, value) in enumerate(line):
             axes.add_patch(_rectangle(column, -row - 1, diverging(value)))
             ink = "white" if abs(value) > 0.72 else INK
-            shown = character if character.isprintable() else {"\n": "⏎", "\t": " "}.get(character, "�")
+            shown = show_character(character)
             axes.text(column + 0.5, -row - 0.55, shown, ha="center", va="center", fontsize=8, color=ink,
                       family=fonts)  # fmt: skip
     axes.set(xlim=(0, COLUMNS), ylim=(-len(lines), 0))
     axes.axis("off")
     return figure
+
+
+def show_character(character: str) -> str:
+    """A character as it is drawn: spaces of every script are blank, and what commands a terminal is a box.
+
+    >>> [show_character(c) for c in "a\\n\\u3000\\x1b"]
+    ['a', '⏎', ' ', '�']
+    """
+    if character == "\n":
+        return "⏎"
+    return " " if character.isspace() else character if character.isprintable() else "�"
 
 
 def _begin(view: View, panel: Panel, width: float, height: float) -> Any:

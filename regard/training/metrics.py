@@ -122,8 +122,8 @@ def read_metrics(run_folder: Path, kind: str | None = None) -> list[dict[str, An
             found.append(measured)
         if len(found) > MAX_LINES:
             raise DamagedFileError(
-                f"'{path}' has more than {MAX_LINES:,} measurements, and a run has fewer. Leave some lines out, or the "
-                "run; another run writes fewer with a larger checkpoint.log_every."
+                f"'{path}' has more than {MAX_LINES:,} measurements, and a run has fewer. Leave some lines out, and "
+                f"say so (regard check {run_folder} --trust). A run with a larger checkpoint.log_every writes fewer."
             )
     return found
 
@@ -144,7 +144,7 @@ def _read_lines(path: Path) -> Iterator[str]:
 
 def _read_line(path: Path, number: int, line: str) -> dict[str, Any]:
     """One measurement: a kind, and numbers by name."""
-    way_out = "Remove that line"
+    way_out = f"Remove that line, and say so: regard check {path.parent} --trust"
     found: dict[str, Any] = parse_json(line, f"{path}, line {number}", way_out)
     is_whole = isinstance(found, dict) and isinstance(found.get("kind"), str) and is_count(found.get("step"))
     if not is_whole or not all(value is None or is_measure(value) for key, value in found.items() if key != "kind"):

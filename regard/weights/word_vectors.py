@@ -27,7 +27,7 @@ SUFFIXES = {".bin": "binary", ".vec": "word2vec", ".txt": "glove"}
 MAX_ROW = 2**22  # bytes of a line of text
 MAX_WIDTH = 100_000  # numbers of a word
 READ = 2**22  # bytes at a time
-MAX_WORDS = 2**22  # lines of text, of which more take longer than anybody waits
+MAX_WORDS = 2**22  # each takes Python some hundred bytes, and a line of text as long as anybody waits
 MAX_WORD = 1000  # bytes; a longer stretch without a space is no word of a binary file
 
 
@@ -109,10 +109,7 @@ def _read_text(path: Path, lines: Iterator[tuple[int, bytes]], header: tuple[int
         if width is None:
             width = len(text.split(" ")) - 1
         if len(words) == MAX_WORDS:
-            raise RegardError(
-                f"'{path}' has more than {MAX_WORDS:,} words, as many as are read of a text. Keep the most frequent "
-                "ones, such as by head, or give them in word2vec's binary form."
-            )
+            raise _refuse_more(path)
         word, row = _parse_row(path, number, text, width)
         words.append(word)
         numbers.frombytes(row.tobytes())
@@ -124,6 +121,13 @@ def _read_text(path: Path, lines: Iterator[tuple[int, bytes]], header: tuple[int
             "header is wrong: write the right number there."
         )
     return _keep_first(path, words, np.frombuffer(numbers, dtype=np.float32).reshape(len(words), -1))
+
+
+def _refuse_more(path: Path) -> RegardError:
+    return RegardError(
+        f"'{path}' has more than {MAX_WORDS:,} words, and no more are read. Keep the most frequent ones: in most files "
+        "they come first."
+    )
 
 
 def _parse_row(path: Path, number: int, text: str, width: int) -> tuple[str, Matrix]:
@@ -158,6 +162,8 @@ def _is_number(text: str) -> bool:
 def _read_binary(path: Path, file: _Rejoined, header: tuple[int, int]) -> WordVectors:
     """Rows are taken out of a part of the file at a time, so that it is not held beside the numbers."""
     n_words, width = header
+    if n_words > MAX_WORDS:
+        raise _refuse_more(path)
     rows, words = bytearray(), list[str]()
     data, at, size = file.read(READ), 0, 4 * width
     for i in range(n_words):

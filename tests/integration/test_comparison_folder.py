@@ -201,7 +201,7 @@ def test_a_report_is_drawn_over_no_page_or_picture_of_the_user(
     assert (report / name).read_text() != "mine"
     api.report(report)
     finish_page(report, "<p>Made by Regard.", TREES)
-    with pytest.raises(RegardError, match="holds report.html, which Regard did not draw there for a comparison"):
+    with pytest.raises(RegardError, match=r"holds report\.html, which Regard did not draw there for a comparison"):
         api.report(report)
 
 

@@ -585,8 +585,8 @@ def test_every_kind_of_entry_is_looked_at_when_the_cache_is_checked(regard, tmp_
     content_hash(text, cache)
     builtin_file("python-docs", cache)
     grammar_file("grammar:en-de:5@test", cache)
-    write_weights({"features": torch.arange(9.0)}, cache / "features" / "a.safetensors", has_checksum=True)
-    (cache / "features" / "a.crc32").write_text("12")  # an earlier version's
+    write_weights({"features": torch.arange(9.0)}, cache / "features" / f"{'a' * 32}.safetensors", has_checksum=True)
+    (cache / "features" / f"{'a' * 32}.crc32").write_text("12")  # an earlier version's
     files = [path for path in cache.rglob("*") if path.is_file() and path.suffix != ".sha256"]
     assert json.loads(regard("cache", "--check", "--json").out)["removed"] == 0
     assert all(path.is_file() for path in files)

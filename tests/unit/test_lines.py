@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -34,9 +35,26 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> Endless:
 
 def test_input_without_end_is_refused_after_so_much_of_it(endless: Endless, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "MAX_HELD", 2**20)
-    with pytest.raises(RegardError, match=r"'-' fill more than 1 MB by line 13,982, and all .* Split them into parts"):
+    with pytest.raises(
+        RegardError, match=r"'-' fills more than 1 MB of memory by line .*, and all .* Split it into parts"
+    ):
         lines.read_lines(Path("-"))
-    assert endless.n_read == 2**20 // (64 + len("the cat sat")) + 1
+    assert endless.n_read == 2**20 // (sys.getsizeof("the cat sat") + 8) + 1
+
+
+@pytest.mark.parametrize("character", ["a", "\u4e2d", "\U0001f600"])
+def test_lines_are_counted_as_python_holds_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, character: str
+) -> None:
+    """Four bytes for a letter where one of the line is beyond the first 65,536."""
+    (tmp_path / "many").write_text(f"{character * 100}\n" * 20_000)
+    monkeypatch.setattr(lines, "MAX_HELD", 2**20)
+    tracemalloc.start()
+    with pytest.raises(RegardError, match="fills more than 1 MB"):
+        lines.read_lines(tmp_path / "many")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * 2**20
 
 
 def test_files_are_read_side_by_side_to_the_end_of_the_shortest(endless: Endless, tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from PIL import Image
 from regard.data import cache as cache_of
 from regard.data import documents, pictures, prepared_pairs, prepared_text
 from regard.data.builtin import BUILTIN, Builtin, builtin_file
-from regard.data.cache import HELD, LOCK, Held, find_or_make, make_kind_folder, remove_abandoned, spool_folder
-from regard.data.cache_limit import keep_within_limit, list_entries, parse_size, remove_all
+from regard.data.cache import HELD, LOCK, Held, find_or_make, key_of, make_kind_folder, remove_abandoned, spool_folder
+from regard.data.cache_limit import keep_within_limit, list_entries, list_small, parse_size, remove_all
 from regard.data.checksums import FILE, find_damage, write_checksums
 from regard.data.config import DataConfig
 from regard.data.pairs_config import PairsConfig
@@ -94,7 +94,7 @@ def test_what_is_being_written_stays_when_the_cache_is_emptied(tmp_path: Path) -
     at_work = tmp_path / "encoded" / f"{PARTIAL}at-work"
     at_work.mkdir()
     (tmp_path / "tokenizers").mkdir()
-    (tmp_path / "tokenizers" / "a.json").write_bytes(b"x" * 10)
+    (tmp_path / "tokenizers" / f"{key_of('a')}.json").write_bytes(b"x" * 10)
     assert remove_all(tmp_path) > 1010
     assert [path.name for path in tmp_path.rglob("*") if path.parent != tmp_path] == [at_work.name]
 
@@ -116,7 +116,7 @@ def make_entry(cache: Path, name: str, size: int, age: float) -> Path:
     def fill(folder: Path) -> None:
         (folder / "x.npy").write_bytes(b"x" * size)
 
-    folder = cache / "encoded" / name
+    folder = cache / "encoded" / key_of(name)
     find_or_make(folder, lambda f: f if f.exists() else None, fill)
     os.utime(folder, (time.time() - age,) * 2)
     return folder
@@ -205,6 +205,21 @@ def test_a_cache_of_somebody_elses_is_a_sentence(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(Path, "exists", refuse)
     with pytest.raises(RegardError, match=rf"The cache folder {tmp_path} cannot be used: Permission denied\. Set"):
         find_or_make(folder, lambda _: None, lambda _: None)
+
+
+def test_nothing_of_other_programs_is_removed_from_a_folder_that_they_share(tmp_path: Path) -> None:
+    theirs = [tmp_path / name for name in ("documents/thesis.txt", "huggingface/model.bin", "pictures/album/a.jpg")]
+    theirs += [tmp_path / name for name in ("features/x.safetensors", "tokenizers/mine.json", "builtin/notes.txt")]
+    for path in theirs:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    make_entry(tmp_path, "a", 1000, 9000)
+    young = make_entry(tmp_path, "b", 1000, 9000)
+    assert len(list_entries(tmp_path)) == 2
+    assert not list_small(tmp_path)
+    assert len(keep_within_limit(young, limit=1)) == 1
+    remove_all(tmp_path)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(theirs)
 
 
 def test_a_limit_is_a_size() -> None:

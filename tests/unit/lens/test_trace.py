@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType, SimpleNamespace
@@ -81,6 +82,20 @@ def test_what_another_thread_computes_is_neither_recorded_nor_replaced(model: An
         assert record["hidden"] is kept
     np.testing.assert_allclose(found, plain, rtol=0, atol=0)
     assert kept.abs().max() == 0
+
+
+def test_what_a_task_hands_to_another_thread_is_neither_recorded_nor_replaced(model: Any) -> None:
+    """`asyncio.to_thread` takes the context along."""
+    scorer = GradientNextToken(model)
+    plain = scorer.nats(IDS)
+
+    async def hand_on() -> tuple[Any, Any]:
+        with trace(model, replace={"hidden": 0.0}):
+            return scorer.nats(IDS), await asyncio.to_thread(scorer.nats, IDS)
+
+    inside, outside = asyncio.run(hand_on())
+    assert not np.array_equal(inside, plain)
+    np.testing.assert_array_equal(outside, plain)
 
 
 def test_blocks_of_two_threads_may_end_in_the_order_in_which_they_began(model: Any) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import warnings
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import pytest
+from interleaving import PATIENCE
 from matplotlib.text import Text
 
 from regard.lens.look import Panel
@@ -16,6 +20,7 @@ from regard.lens.view import View
 from regard.report import figure as figures
 from regard.report.comparison_picture import write_overview
 from regard.report.figure import drawing, log_y, new_figure, show_spaces
+from regard.report.lens_pictures import show_character
 from regard.report.look_pictures import draw_picture
 from tests.made_up_comparison import made_up_comparison
 
@@ -71,3 +76,30 @@ def test_a_font_of_this_machine_helps_out_where_ours_lacks_a_letter(monkeypatch:
     with drawing():
         figure = new_figure(4, 3, "a title", "", 40)
     assert [text.get_fontfamily() for text in figure.findobj(Text)] == [["DejaVu Sans", "STIXGeneral"]]
+
+
+def test_threads_draw_one_after_the_other_and_leave_matplotlib_as_it_was() -> None:
+    """The first to begin ends first: where both were inside, the second kept what the first had set, for good."""
+    before, filters = dict(mpl.rcParams), list(warnings.filters)
+    first, second = drawing(), drawing()
+
+    def draw() -> None:
+        figure = new_figure(4, 3, "a title with $x^{$", "", 80)
+        figure.savefig(io.BytesIO(), format="png")
+
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        one.submit(first.__enter__).result()
+        wait([has_entered := other.submit(second.__enter__)], PATIENCE)
+        one.submit(first.__exit__, None, None, None).result()
+        has_entered.result()
+        other.submit(draw).result()
+        other.submit(second.__exit__, None, None, None).result()
+    assert dict(mpl.rcParams) == before
+    assert list(warnings.filters) == filters
+
+
+@pytest.mark.parametrize(
+    ("character", "shown"), [("\u3000", " "), ("\u00a0", " "), ("\n", "⏎"), ("\x1b", "�"), ("a", "a")]
+)
+def test_spaces_of_every_script_are_blank_in_pictures_of_cells(character: str, shown: str) -> None:
+    assert show_character(character) == shown

@@ -49,7 +49,7 @@ def test_a_line_that_is_cut_short_is_not_read(tmp_path: Path) -> None:
 )
 def test_a_value_that_nothing_measures_is_refused(tmp_path: Path, number: str) -> None:
     (tmp_path / "metrics.jsonl").write_text(f'{{"kind": "valid", "step": 1, "bits_per_byte": {number}}}\n')
-    with pytest.raises(RegardError, match=r"metrics\.jsonl, line 1 is no measurement: .* Remove that line\."):
+    with pytest.raises(RegardError, match=r"metrics\.jsonl, line 1 is no measurement: .* Remove that line, and say so"):
         read_metrics(tmp_path)
 
 

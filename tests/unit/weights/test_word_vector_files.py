@@ -103,12 +103,12 @@ def test_a_packed_file_is_not_read_past_the_words_that_its_header_says(tmp_path:
     assert peak < 25_000_000
 
 
-def test_a_text_of_more_words_than_anybody_waits_for_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_more_words_than_are_held_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_vectors, "MAX_WORDS", 2)
     (tmp_path / "a.txt").write_text("a 1\nb 2\n")
     assert read_vectors(tmp_path / "a.txt").words == ["a", "b"]
     (tmp_path / "b.txt").write_text("a 1\nb 2\nc 3\n")
-    with pytest.raises(RegardError, match="has more than 2 words, as many as are read of a text"):
-        read_vectors(tmp_path / "b.txt")
+    (tmp_path / "b.bin").write_bytes(b"3 1\n" + b"".join(b"%c \0\0\0\0" % letter for letter in b"abc"))
+    for name in ("b.txt", "b.bin"):
+        with pytest.raises(RegardError, match="has more than 2 words, and no more are read"):
+            read_vectors(tmp_path / name)
