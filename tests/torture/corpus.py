@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from regard import api
+from regard.run.begun_mark import BEFORE_CONFIG, mark_begun
 
 QUICK: dict[str, Any] = {
     "tokenizer": {"kind": "char"},
@@ -49,9 +50,18 @@ def build(folder: Path) -> None:
     api.compare(["runs/lstm", "runs/transformer"], out="compare", device="cpu")
     api.compare(["ngram", "bag"], data=FEW, budget="100tokens", jobs=1, out="compare-trained")
     api.study("by-hand", out="study")
+    api.look("runs/lstm", "the cat", views=["surprise"]).save("looked")
+    _begin_run(folder / "begun")
     (folder / "recipes").mkdir()
     for run in COMPLETE:
         shutil.copyfile(folder / "runs" / run / "config.yaml", folder / "recipes" / f"{run}.yaml")
+
+
+def _begin_run(folder: Path) -> None:
+    """A folder in which a training was killed before it had written config.yaml."""
+    folder.mkdir()
+    mark_begun(folder, BEFORE_CONFIG)
+    shutil.copyfile("runs/lstm/run.json", folder / "run.json")
 
 
 def build_few(folder: Path) -> None:

@@ -32,7 +32,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
 from torture.forking import call_in_fork, fail, start, wait_for, warm_up  # noqa: E402
 from torture.jobs import CACHE, Job, build, list_jobs  # noqa: E402
-from torture.kill import age_leftovers, find_leftovers, summarise, tell_difference  # noqa: E402
+from torture.kill import age_leftovers, fill_place, find_leftovers, summarise, tell_difference  # noqa: E402
 
 PAGE = 4096  # bytes: a file system in memory counts in these
 ROOM = "size=512m"
@@ -91,11 +91,8 @@ def no_mount(folder: Path, _: str = "") -> Iterator[Callable[[str], None]]:
         shutil.rmtree(folder)
 
 
-def run(job: Job, folder: Path, corpus: Path, is_again: bool = False, max_file: int | None = None) -> tuple[int, str]:
+def run(job: Job, folder: Path, is_again: bool = False, max_file: int | None = None) -> tuple[int, str]:
     """The exit code of a job, and what it said; `max_file` limits the bytes of a file."""
-    for item in corpus.iterdir():
-        if not (folder / item.name).is_symlink():
-            (folder / item.name).symlink_to(item)
 
     def limit() -> None:
         if max_file is not None:
@@ -109,17 +106,24 @@ def run(job: Job, folder: Path, corpus: Path, is_again: bool = False, max_file: 
 
 def measure(job: Job, corpus: Path, place: Path) -> Reference:
     with no_mount(place / "disk") as _:
-        code, said = run(job, place / "disk", corpus)
+        fill_place(place / "disk", corpus, job)
+        n_before = count_pages(place / "disk", job)
+        code, said = run(job, place / "disk")
         if code:
             fail(f"'{job.name}' fails where there is room: {said[-500:]}")
-        paths = [
-            path
-            for name in (*job.out, CACHE)
-            for path in ((place / "disk" / name), *(place / "disk" / name).rglob("*"))
-        ]
-        sizes = [path.stat().st_size for path in paths if path.is_file()]
-        pages = sum(-(-size // PAGE) for size in sizes)
-        return Reference(summarise(place / "disk", job), PAGE * pages, max(sizes))
+        n_pages = max(1, count_pages(place / "disk", job) - n_before // 2)  # what was there before is partly replaced
+        largest = max(size for size in list_sizes(place / "disk", job))
+        return Reference(summarise(place / "disk", job), PAGE * n_pages, largest)
+
+
+def list_sizes(folder: Path, job: Job) -> list[int]:
+    """The sizes of all files that a job writes, and of those in their place before."""
+    paths = [path for name in (*job.out, CACHE) for path in ((folder / name), *(folder / name).rglob("*"))]
+    return [path.stat().st_size for path in paths if path.is_file()]
+
+
+def count_pages(folder: Path, job: Job) -> int:
+    return sum(-(-size // PAGE) for size in list_sizes(folder, job))
 
 
 def run_case(number: int, seed: int, jobs: list[Job], references: dict[str, Reference], corpus: Path, place: Path,
@@ -129,13 +133,15 @@ def run_case(number: int, seed: int, jobs: list[Job], references: dict[str, Refe
     job = jobs[number % len(jobs)]
     wanted = references[job.name]
     room, largest = draw.randint(1, wanted.n_bytes // PAGE + 1), draw.randint(1, wanted.largest)
-    with (mount if mounts else no_mount)(place / "disk", f"size={room * PAGE}") as change:
-        code, said = run(job, place / "disk", corpus, max_file=None if mounts else largest)
+    with (mount if mounts else no_mount)(place / "disk", ROOM) as change:
+        fill_place(place / "disk", corpus, job)
+        change(f"size={(count_pages(place / 'disk', job) + room) * PAGE}")
+        code, said = run(job, place / "disk", max_file=None if mounts else largest)
         fault = judge(code, said)
         if fault is None:
             change(ROOM)
             age_leftovers(place / "disk")
-            fault = _go_on(job, place / "disk", corpus, wanted)
+            fault = _go_on(job, place / "disk", wanted)
     return Outcome(number, job.name, code, fault)
 
 
@@ -146,8 +152,8 @@ def judge(code: int, said: str) -> str | None:
     return None if code == 0 or said.strip() else f"exit {code} without a word"
 
 
-def _go_on(job: Job, folder: Path, corpus: Path, wanted: Reference) -> str | None:
-    code, said = run(job, folder, corpus, is_again=True)
+def _go_on(job: Job, folder: Path, wanted: Reference) -> str | None:
+    code, said = run(job, folder, is_again=True)
     difference = tell_difference(wanted.files, summarise(folder, job))
     if code and not (code == 2 and job.is_refused_when_done and difference is None):
         return f"cannot be gone on with, exit {code}: {said.strip()[-400:]}"

@@ -34,6 +34,8 @@ class Job:
     out: tuple[str, ...] = (OUT,)
     is_refused_when_done: bool = False
     """Whether the same command refuses what is there already, as `import` and `export` do."""
+    made: str = ""
+    """A folder of the corpus of which `OUT` is a copy when the command begins; empty: there is none."""
 
 
 def recipes() -> dict[str, dict[str, Any]]:
@@ -126,6 +128,12 @@ def list_jobs() -> list[Job]:
         Job("study", f"study by-hand --out {OUT}"),
         Job("grammar", f"data grammar --n 20 --out {OUT}", is_refused_when_done=True),
         Job("copy recipes", f"recipes --copy {OUT}", is_refused_when_done=True),
+        Job("train further", f"train --resume --out {OUT} --quiet --set train.max_steps=10", made="runs/lstm"),
+        Job("count further", f"train --resume --out {OUT} --quiet --set train.max_tokens=900", made="runs/fewer"),
+        Job("export again", f"export runs/gpt2 {OUT} --force", made="hf/gpt2"),
+        Job("report", f"report {OUT}", made="compared"),
+        Job("eval", f"eval runs/classify --data data/reviews.tsv --out {OUT}"),
+        Job("translate", f"translate runs/translation data/lines.txt --align --out {OUT}"),
     ]  # fmt: skip
     return jobs
 
@@ -167,6 +175,8 @@ def _build_more(folder: Path) -> None:
     for name in ("gpt2", "bert", "reader"):
         api.export(f"runs/{name}", f"hf/{name}")
     api.export("runs/ngram", "data/few.arpa.gz")
+    api.train(known["ngram"], out="runs/fewer", settings=["train.max_tokens=200"])
+    api.compare(["runs/lstm", "runs/transformer"], out="compared", device="cpu")
     _write_elmo(folder / "hf" / "elmo")
 
 

@@ -31,11 +31,11 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
 from torture.forking import SAID, call_in_fork, fail, find_fast_disk, start, wait_for, warm_up  # noqa: E402
-from torture.jobs import CACHE, Job, build, list_jobs  # noqa: E402
+from torture.jobs import CACHE, OUT, Job, build, list_jobs  # noqa: E402
 
 MAX_KILLS = 4
 P_BY_CLOCK = 0.35
-PARTIAL, LOCK = ".partial-", ".lock"
+PARTIAL, BEFORE, LOCK = ".partial-", ".before-", ".lock"
 CLOCK = re.compile(r"\w*seconds?\w*|\w*per_second|date|metrics_offset|metrics\.jsonl|run\.json|own_crc32")
 """Keys of JSON that hold times of the clock, the length of lines that do, or checksums of these."""
 UNCOMPARED = re.compile(r"/logs/|speeds\.json$|README\.md$|\.(html|png|svg)$")
@@ -110,13 +110,21 @@ def _without_times(value: Any) -> Any:
     return [_without_times(each) for each in value] if isinstance(value, list) else value
 
 
-def make_place(place: Path, corpus: Path) -> Path:
-    """A working folder with links to all that jobs read."""
+def make_place(place: Path, corpus: Path, job: Job) -> Path:
+    """A working folder for a job."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
+    fill_place(place, corpus, job)
+    return place
+
+
+def fill_place(place: Path, corpus: Path, job: Job) -> None:
+    """Links to all that jobs read, and what is there when this one begins."""
     for item in corpus.iterdir():
         (place / item.name).symlink_to(item)
-    return place
+    if job.made:
+        shutil.copytree(corpus / job.made, place / OUT)
+        shutil.copytree(Path(os.environ["REGARD_CACHE"], "known"), place / CACHE / "known")
 
 
 def begin(job: Job, folder: Path, is_again: bool = False, prepare: Callable[[], None] | None = None) -> int:
@@ -126,7 +134,7 @@ def begin(job: Job, folder: Path, is_again: bool = False, prepare: Callable[[], 
 
 def measure(job: Job, corpus: Path, place: Path) -> Reference:
     """Run a job that nobody kills, twice: what is not the same in both can be compared with nothing."""
-    first, second = (make_place(place / name, corpus) for name in ("first", "second"))
+    first, second = (make_place(place / name, corpus, job) for name in ("first", "second"))
     counted = os.open(place / "counted", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     if wait_for(begin(job, first, prepare=lambda: count_changes(lambda _: _add_byte(counted)))):
         fail(f"'{job.name}' fails where nobody kills it: {(first / SAID).read_text()[-500:]}")
@@ -155,7 +163,7 @@ def tell_difference(wanted: dict[str, str], found: dict[str, str]) -> str | None
 
 def find_leftovers(folder: Path, job: Job) -> list[str]:
     """What a killed command left, and the one after it should have removed."""
-    left = list(folder.glob(f"{PARTIAL}*"))
+    left = [*folder.glob(f"{PARTIAL}*"), *folder.glob(f"{BEFORE}*")]
     for name in (*job.out, CACHE):
         left += [path for path in (folder / name).rglob("*") if path.name.startswith(PARTIAL) or path.name == LOCK]
     return sorted(path.relative_to(folder).as_posix() for path in left)
@@ -173,7 +181,7 @@ def run_case(number: int, seed: int, jobs: list[Job], references: dict[str, Refe
     """Kill one job some times, let it end, and compare."""
     draw = Random(f"{seed}/{number}")
     job = jobs[number % len(jobs)]
-    wanted, folder, n_kills = references[job.name], make_place(place / str(number), corpus), 0
+    wanted, folder, n_kills = references[job.name], make_place(place / str(number), corpus, job), 0
     for attempt in range(draw.randint(1, MAX_KILLS)):
         is_killed = _kill_once(job, folder, wanted, draw, is_again=attempt > 0)
         n_kills += is_killed

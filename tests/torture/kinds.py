@@ -13,7 +13,7 @@ SERVE = "serve {} --host 192.0.2.1 --port 1 --no-browser"
 
 RUN = ("config.yaml", "run.json", "tokenizer.json", "model.safetensors")
 STATE = ("state.json", "model.safetensors", "optimizer.safetensors", "random.safetensors", "carried.safetensors")
-COMPARED = ("metrics.jsonl", "run.json", "test.json", "config.yaml", "model.safetensors")
+COMPARED = ("metrics.jsonl", "run.json", "config.yaml", "model.safetensors")
 HUGGING_FACE = "config.json model.safetensors tokenizer.json tokenizer_config.json".split()  # noqa: SIM905
 
 OF_RUNS: dict[str, tuple[str, ...]] = {
@@ -45,7 +45,7 @@ OF_RUNS: dict[str, tuple[str, ...]] = {
     "opus": (
         "translate {} data/words.txt", "score {} data/words.txt data/words.txt", "eval {} --data data/pairs.tsv",
         "align {} data/words.txt data/words.txt", "look {} --text 'the old boat' --view alignment --out out",
-        "export {} out --marian", "next {} 'the old boat'", SERVE,
+        "next {} 'the old boat'", SERVE,
         f"train --dry-run --model vaswani {WORDS} --set model.n_heads=2 --set tokenizer.path={{}} "
         "--set target_tokenizer.path={} --data data/pairs.tsv",
     ),
@@ -57,7 +57,7 @@ OF_RUNS: dict[str, tuple[str, ...]] = {
         "predict {} data/few.txt", "predict {} data/words.txt --json", "eval {}", "embed {} data/words.txt --out o.npz",
         "look {} --text 'the film was dull' --view influence --out out", SERVE,
     ),
-    "tagger": ("predict {} data/words.txt", "eval {}", "look {} --text 'the film' --view surprise --out out", SERVE),
+    "tagger": ("predict {} data/words.txt", "eval {}", "look {} --text 'the film' --out out", SERVE),
     "rater": ("predict {} data/words.txt", "eval {}"),
     "answerer": ("predict {} data/questions.tsv", "eval {}", "look {} --text 'what was it?\tthe film' --out out"),
     "bert": (
@@ -139,7 +139,7 @@ def _list_folders() -> Iterator[Kind]:
     )
     over_time = ("look {} --over-time --text 'the cat' --out out",)
     yield Kind("runs/lstm/snapshots/step-00000002.safetensors", over_time, "runs/lstm")
-    for run in ("pairs", "parser", "opus"):
+    for run in ("parser", "opus"):
         yield Kind(f"runs/{run}/target_tokenizer.json", OF_RUNS[run], f"runs/{run}")
     for folder, files in FILES_OF.items():
         yield from (Kind(f"hf/{folder}/{file}", OF_HUGGING_FACE[folder], f"hf/{folder}") for file in files)
@@ -147,15 +147,21 @@ def _list_folders() -> Iterator[Kind]:
     yield from (Kind(f"elmo/{file}", elmo, "elmo") for file in ("options.json", "weights.hdf5", "weights.hdf5"))
     words = ("options.json", "weights.hdf5", "vocab.txt")
     yield from (Kind(f"elmo-words/{file}", elmo, "elmo-words") for file in words)
-    for compared in ("runs/lstm runs/transformer", "ngram bag --data data/few.txt --budget 100tokens --jobs 1"):
-        folder = "compare" if "runs" in compared else "compare-trained"
-        again = ("report {}", "report {}", f"compare {compared} --out {{}}")
-        for file in ("compare.json", "compare.json", "compare.yaml", "outputs/lstm.json", "views/lstm.json"):
-            yield Kind(f"{folder}/{file}", again, folder)
-    goes_on = ("compare ngram bag --data data/few.txt --budget 100tokens --jobs 1 --out {}",)
+    compared = "compare runs/lstm runs/transformer --device cpu --out {}"
+    goes_on = "compare ngram bag --data data/few.txt --budget 100tokens --jobs 1 --out {}"
+    for folder, again, run in (("compare", compared, "lstm"), ("compare-trained", goes_on, "bag-seed0")):
+        drawn = ("report {}", "report {}", again)
+        yield from (Kind(f"{folder}/{file}", drawn, folder) for file in ("compare.json", "compare.json", "report.html"))
+        answers = (f"outputs/{run}.json", f"outputs/{run}.txt", f"views/{run}.json")
+        yield from (Kind(f"{folder}/{file}", (again,), folder) for file in answers)
+    yield Kind("compare/runs.json", (compared,), "compare")
     for file in ("plan.yaml", "plan.yaml", "pace.json", "data.json", *(f"runs/bag-seed2/{name}" for name in COMPARED)):
-        yield Kind(f"compare-trained/{file}", goes_on, "compare-trained")
-    yield Kind("study/numbers.json", ("study by-hand --out {}",), "study")
+        yield Kind(f"compare-trained/{file}", (goes_on,), "compare-trained")
+    yield Kind("study/report.html", ("study by-hand --out {}",), "study")
+    yield Kind(
+        "looked/index.html", ("next runs/ngram 'the cat' --out {}", "look runs/lstm --text a --out {}"), "looked"
+    )
+    yield Kind("begun/.lock", ("train recipes/lstm.yaml --out {}", "import data/ngram.arpa --out {}"), "begun")
 
 
 def _list_texts() -> Iterator[Kind]:
@@ -165,11 +171,10 @@ def _list_texts() -> Iterator[Kind]:
     lines = (
         "bleu {} -r {}", "translate runs/pairs {}", "predict runs/classify {}", "predict runs/tagger {}",
         "parse runs/parser {}", "embed runs/bert {} --out out.npz",
-        "look runs/lstm --text x --view cells --search {} --out out",
         "vectors coverage runs/vectors --data {}", "eval runs/lstm --data {}", "eval runs/bert --data {}",
     )  # fmt: skip
     yield Kind("data/words.txt", (*lines, "vectors eval data/few.vec {}", "align runs/pairs {} data/words.txt"))
-    yield Kind("data/few.txt", lines)
+    yield Kind("data/few.txt", (*lines, "look runs/lstm --text x --view cells --search {} --out out"))
     yield Kind("data/questions.tsv", ("predict runs/answerer {}",))
     yield Kind("data/few.align", ("align runs/pairs data/words.txt data/words.txt --gold {}",))
     pairs = (f"{PAIRS} {{}}", "eval runs/pairs --data {}", "data {}")
