@@ -83,12 +83,7 @@ def read_plan(
     given["runtime"] = runtime.to_dict()
     chosen = tuple(_configure(name, section, given) for name, section in sections.items())
     made_task = task_of(chosen[0].config)
-    if not made_task.comparing.has_budget:
-        name = chosen[0].config.model_name
-        raise RegardError(
-            f"A run that {made_task.summary} is not trained under a budget that others share. Train each by itself "
-            f"(regard train {name} --data my.txt --out runs/{name}) and name the runs: regard compare runs/{name} ..."
-        )
+    _check_has_budget(made_task, chosen[0].config.model_name)
     matched = given.get("match") or "total"
     n_parameters = _read_size(given.get("params"), limits, matched, made_task.comparing.n_parameters)
     if given.get("prompt") is not None and made_task.comparing.searches:
@@ -111,6 +106,15 @@ def read_plan(
         asked=contenders if isinstance(contenders, Mapping) else list_names(contenders),
         options=_write_options({"data": data, "tokenizer": tokenizer, **options, "params": n_asked}),
     )
+
+
+def _check_has_budget(task: Task, name: str) -> None:
+    """Refuse models that cannot be trained to a budget."""
+    if not task.comparing.has_budget:
+        raise RegardError(
+            f"A run that {task.summary} is not trained under a budget that others share. Train each by itself "
+            f"(regard train {name} --data my.txt --out runs/{name}) and name the runs: regard compare runs/{name} ..."
+        )
 
 
 def _read_given(contenders: Sequence[str | Path] | str | Path | Mapping[str, Any]) -> dict[str, Any]:

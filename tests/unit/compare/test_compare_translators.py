@@ -267,7 +267,7 @@ def test_a_comparison_is_read_back_as_it_was_written_and_drawn_again(
     (tmp_path / "compare.json").write_text(to_json(made))
     assert Comparison.load(tmp_path) == made
     assert api.report(tmp_path) == tmp_path / "report.html"
-    assert (tmp_path / "report.html").read_text() == render_comparison(made)
+    assert (tmp_path / "report.html").read_text().startswith(render_comparison(made))
     assert (tmp_path / "overview.png").read_text() == made.headline[0]
     (tmp_path / "compare.json").write_text(json.dumps({"kind": "runs", "schema": 99}))
     with pytest.raises(RegardError, match="has schema 99; this version of Regard reads 1 to 4"):
