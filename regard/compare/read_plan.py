@@ -83,13 +83,9 @@ def read_plan(
     given["runtime"] = runtime.to_dict()
     chosen = tuple(_configure(name, section, given) for name, section in sections.items())
     made_task = task_of(chosen[0].config)
-    _check_has_budget(made_task, chosen[0].config.model_name)
+    _check_task(made_task, chosen[0].config.model_name, given.get("prompt"))
     matched = given.get("match") or "total"
     n_parameters = _read_size(given.get("params"), limits, matched, made_task.comparing.n_parameters)
-    if given.get("prompt") is not None and made_task.comparing.searches:
-        raise RegardError(
-            f"'prompt' is what language models go on with, and the task is {made_task.name}: leave it out."
-        )
     n_asked = params if limits.n_parameters is None else limits.n_parameters
     folder = Path(_read_text(given, "out") or Path("compare") / _short_name(given["data"]))
     return Plan(
@@ -108,8 +104,10 @@ def read_plan(
     )
 
 
-def _check_has_budget(task: Task, name: str) -> None:
-    """Refuse models that cannot be trained to a budget."""
+def _check_task(task: Task, name: str, prompt: Any) -> None:
+    """Refuse models that cannot be trained to a budget, and a prompt for what goes on with none."""
+    if prompt is not None and task.comparing.searches:
+        raise RegardError(f"'prompt' is what language models go on with, and the task is {task.name}: leave it out.")
     if not task.comparing.has_budget:
         raise RegardError(
             f"A run that {task.summary} is not trained under a budget that others share. Train each by itself "
