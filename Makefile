@@ -49,7 +49,7 @@ check: $(DEV)  ## lint, types and the fast tests; under 2 minutes
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not heavy and not pages"
 
-heavy: $(DEV)  ## what takes long and seldom breaks: compiled models, the tiny form of every benchmark
+heavy: $(DEV)  ## what takes long and seldom breaks: compiled models, notebooks, the tiny form of every benchmark
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m heavy
 
 pages: $(DEV)  ## every command of docs/lineage.md and docs/lectures.md in brief, as a test; under half an hour

@@ -84,7 +84,7 @@ def test_there_is_no_notebook_that_is_not_tested() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*.ipynb")) == sorted(NAMES)
 
 
-@pytest.mark.slow  # a whole notebook in a process of its own, torch included
+@pytest.mark.heavy  # a whole notebook in a process of its own, torch included
 def test_the_notebook_about_language_models_runs(text: Path, tmp_path: Path) -> None:
     sizes = {"DATA": str(text), "PROMPT": "the cat", "SENTENCE": "a dog sat on the moon.", "WIDTH": 16, "STEPS": 4}
     shown = run_small("language-models", tmp_path, sizes)
@@ -98,7 +98,7 @@ def test_the_notebook_about_language_models_runs(text: Path, tmp_path: Path) -> 
     assert re.search(r"'Attention .*'", shown)
 
 
-@pytest.mark.slow  # a whole notebook in a process of its own, torch included
+@pytest.mark.heavy  # a whole notebook in a process of its own, torch included
 def test_the_notebook_about_translation_runs(tmp_path: Path) -> None:
     numbers = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}
     pairs = [((a, b, c), (numbers[a], numbers[b], numbers[c])) for a in numbers for b in numbers for c in numbers]
@@ -122,7 +122,7 @@ def test_the_notebook_about_translation_runs(tmp_path: Path) -> None:
     assert shown.count('[html]<pre style="white-space:pre-wrap">') == 2
 
 
-@pytest.mark.slow  # a whole notebook in a process of its own, torch included
+@pytest.mark.heavy  # a whole notebook in a process of its own, torch included
 def test_the_notebook_about_transfer_runs(tmp_path: Path) -> None:
     sizes = {
         "N_SENTENCES": 300,
