@@ -68,7 +68,9 @@ BASES: dict[str, tuple[str, ...]] = {
     "generate": ("runs/lstm --max-tokens 3", "runs/bert --max-tokens 2", "runs/ngram --max-tokens 3 --beam 2"),
     "fill": ("runs/bert 'the [MASK] sat'",),
     "embed": ("runs/bert data/words.txt --out out.npz", "hf/bert data/words.txt --out out.npz"),
-    "translate": ("runs/pairs data/words.txt", "runs/pairs data/words.txt --sample", "runs/pairs data/words.txt --align"),
+    "translate": (
+        "runs/pairs data/words.txt", "runs/pairs data/words.txt --sample", "runs/pairs data/words.txt --align",
+    ),
     "caption": ("runs/caption pictures/0.png",),
     "parse": ("runs/parser data/words.txt",),
     "predict": ("runs/classify data/words.txt", "runs/tagger data/words.txt"),
