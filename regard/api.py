@@ -29,7 +29,7 @@ from regard.score.word_tests import WordEvaluation, read_word_test, score_word_t
 from regard.tasks.labelled_run import LabelledEvaluation
 from regard.tasks.run_facts import read_facts
 from regard.tasks.table import AnyRun, build_config, name_sources, task_name, task_of
-from regard.tasks.task import ProgressBar, Rehearsal
+from regard.tasks.task import ProgressBar, Rehearsal, check_sources
 from regard.tasks.vectors_as_embedding import load_vectors
 from regard.tasks.word_coverage import measure_coverage
 from regard.text.learning import Progress
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 Recipe = RunConfig | Mapping[str, Any] | str | Path | None
 """A path to YAML, a mapping of the same form, a complete config, or None for every default."""
+NAMING = ("model", "task", "start_from")
+"""What, beside a recipe, says which model is to be trained."""
 Kind = TypeVar("Kind")
 
 __all__ = [
@@ -223,6 +225,8 @@ def _place(
     recipe, model = _name_model(recipe, asked["model"], asked["task"])
     asked = {**asked, "model": model}
     begun = Path(out) if resume and out is not None and (Path(out) / "config.yaml").exists() else None
+    if resume and out is not None and begun is None and not any((recipe, *map(asked.get, NAMING))):
+        run_folder.open_folder(Path(out))  # says what is missing there
     has_recipe = recipe is not None
     names_data = has_recipe or asked["data"] is not None
     opened = None if begun is None else run_folder.open_folder(begun)  # a config that has changed is refused
@@ -331,10 +335,23 @@ def plan(
     data: str | Sequence[str] | None = None,
     start_from: str | Path | None = None,
     settings: Sequence[str] = (),
+    out: str | Path | None = None,
+    resume: bool = False,
     progress: ProgressBar | None = None,
 ) -> Rehearsal:
-    """The complete config, size, cost and first batch of a run; nothing is trained and no run folder is written."""
-    config = resolve(recipe, model=model, task=task, data=data, start_from=start_from, settings=settings)
+    """The complete config, size, cost and first batch of a run; nothing is trained and no run folder is written.
+
+    With `resume` it is the run in `out`, with what is to change.
+    """
+    asked: dict[str, Any] = {
+        "model": model, "task": task, "data": data, "start_from": start_from, "settings": settings,
+    }  # fmt: skip
+    if resume:
+        folder, config = _place(recipe, asked, out=out, resume=True, force=False)
+        if (folder / "config.yaml").exists():
+            check_sources(folder, config.data, read_facts(folder))
+    else:
+        config = resolve(recipe, **asked)
     with naming_recipe(recipe if data is None else None):
         return engine.rehearse(config, progress or nullcontext)
 

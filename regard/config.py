@@ -22,7 +22,7 @@ from typing import Any, Self, TypeVar
 import yaml
 
 from regard.data.recipes import is_recipe
-from regard.errors import RegardError, nearest
+from regard.errors import RegardError, suggest_path
 from regard.settings import Settings
 from regard.text.config import TokenizerConfig
 from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeConfig, ScheduleConfig, TrainConfig
@@ -151,10 +151,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     try:
         text = read_bytes(path, MAX_NOTE).decode("utf-8")
     except FileNotFoundError:
-        folder = path.parent if str(path.parent) else Path(".")
-        siblings = [p.name for p in folder.iterdir()] if folder.is_dir() else []
         shipped = f" It comes with Regard: regard recipes {path.stem} --copy {path}" if is_recipe(path) else ""
-        raise RegardError(f"There is no file '{path}'.{shipped or nearest(path.name, siblings)}") from None
+        raise RegardError(f"There is no file '{path}'.{shipped or suggest_path(path)}") from None
     except IsADirectoryError:
         raise RegardError(
             f"'{path}' is a folder, not a YAML recipe. Train on a folder of texts with --data {path}, go on with a run "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +58,18 @@ def nearest(given: str, allowed: Iterable[str], before: str = "") -> str:
     shown = [name for name in allowed if given.startswith(".") or not name.startswith(".")]
     close = difflib.get_close_matches(given, shown, n=1, cutoff=0.6)
     return f" Did you mean '{before}{close[0]}'?" if close else ""
+
+
+def suggest_path(path: Path, known: Iterable[str] = ()) -> str:
+    """`" Did you mean 'texts/my.txt'?"` for a file or folder that is missing; of a link to nowhere, that it is one.
+
+    `known` are names without a folder that would do as well.
+    """
+    if path.is_symlink():
+        return " There is a link of this name, and what it points to is not there."
+    folder = path.parent
+    beside = [each.name for each in folder.iterdir() if each.exists()] if folder.is_dir() else []
+    return nearest(path.name, [*beside, *known], "" if folder == Path() else f"{folder}{os.sep}")
 
 
 def explain_old_name(thing: object, name: str, renamed: Mapping[str, str]) -> AttributeError:

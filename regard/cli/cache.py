@@ -27,6 +27,7 @@ from regard.data.cache_limit import (
 from regard.data.checksums import find_damage, is_whole
 from regard.data.documents import open_kept_cut
 from regard.data.kept_tokenizer import open_kept_tokenizer
+from regard.errors import RegardError
 from regard.score.figures import count_text
 
 Clean = Annotated[bool, typer.Option("--clean", help="Remove all that can be made again.")]
@@ -60,6 +61,8 @@ def cache(clean: Clean = False, to: To = None, check: Whole = False, as_json: As
       regard cache --clean
     """
     root = cache_root()
+    if not root.is_dir():
+        raise RegardError(f"The cache, {root}, cannot be used: it is no folder. Set REGARD_CACHE to another one.")
     for folder in (root, *(root / kind for kind in (*LIMITED, *SMALL))):
         remove_abandoned(folder)
     removed = _remove_damaged([*list_entries(root), *list_small(root)]) if check else 0

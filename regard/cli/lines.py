@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 from regard.cli.safe_terminal import SafeStream
 from regard.data.reading import MAX_LINE, BadLine
-from regard.errors import RegardError, nearest
+from regard.errors import RegardError, suggest_path
 from regard.score.figures import join_names
 from regard.untrusted.unpacking import open_bytes
 
@@ -107,6 +107,7 @@ def answer_lines(
         window = window or (1 if lines.is_typed else 2000)
         found = decode(kept, max_tokens=max_tokens, window=window, skips_long=skip_bad, progress=progress)
         for number, answer in enumerate(found, start=1):
+            progress.make_way()
             yield number, read.popleft(), answer
 
 
@@ -122,8 +123,7 @@ def _open(file: Path | None) -> AbstractContextManager[IO[bytes]]:
     try:
         return open_bytes(file, f"'{file}'", takes_pipes=True)
     except FileNotFoundError:
-        siblings = [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
-        raise RegardError(f"There is no file '{file}'.{nearest(file.name, siblings)}") from None
+        raise RegardError(f"There is no file '{file}'.{suggest_path(file)}") from None
     except OSError as error:
         raise RegardError(f"'{file}' cannot be read: {error.strerror}. Give a file of lines.") from None
 
@@ -175,29 +175,41 @@ def read_aligned(files: Sequence[Path]) -> list[list[str]]:
     return found
 
 
+class LinesProgress:
+    """How many lines are done and how fast: one line on stderr, written over itself."""
+
+    def __init__(self, is_shown: bool) -> None:
+        self.n_skipped, self.has_line = 0, False
+        self._is_shown, self._began = is_shown, time.monotonic()
+        self._stream = sys.stderr if isinstance(sys.stderr, SafeStream) else SafeStream(sys.stderr)
+
+    def __call__(self, done: LinesDone) -> None:
+        self.n_skipped = done.n_skipped
+        if self._is_shown:
+            rate = done.n_lines / max(time.monotonic() - self._began, 1e-9)
+            self._stream.write_again(f"{done.n_lines:,} lines, {rate:,.0f} a second")
+            self.has_line = True
+
+    def make_way(self) -> None:
+        """Remove the line where answers are printed on the same terminal."""
+        if self.has_line and _is_terminal(sys.stdout):
+            self._stream.write_again("")
+            self.has_line = False
+
+
 @contextmanager
-def show_progress(lines: SourceLines, why_skipped: str = TOO_LONG) -> Iterator[Callable[[LinesDone], None]]:
+def show_progress(lines: SourceLines, why_skipped: str = TOO_LONG) -> Iterator[LinesProgress]:
     """Print how many lines are done and how fast on stderr, where that is a terminal and the lines are not typed.
 
     At the end it says how many were left out, whoever looks.
     """
-    began, is_shown = time.monotonic(), _is_terminal(sys.stderr) and not lines.is_typed
-    n_skipped = 0
-
-    def tell(done: LinesDone) -> None:
-        nonlocal n_skipped
-        n_skipped = done.n_skipped
-        if is_shown:
-            rate = done.n_lines / max(time.monotonic() - began, 1e-9)
-            stream = sys.stderr if isinstance(sys.stderr, SafeStream) else SafeStream(sys.stderr)
-            stream.write_again(f"{done.n_lines:,} lines, {rate:,.0f} a second")
-
+    progress = LinesProgress(is_shown=_is_terminal(sys.stderr) and not lines.is_typed)
     try:
-        yield tell
+        yield progress
     finally:
-        if is_shown:
+        if progress.has_line:
             print(file=sys.stderr)
-        skipped = lines.skipped + Counter({why_skipped: n_skipped})
+        skipped = lines.skipped + Counter({why_skipped: progress.n_skipped})
         if skipped:
             told = ", ".join(f"{n:,} {kind}" for kind, n in sorted(skipped.items(), reverse=True))
             print(f"regard: left out, each an empty line: {told}.", file=sys.stderr)

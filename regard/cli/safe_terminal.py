@@ -55,8 +55,8 @@ class SafeStream:
         return len(text)
 
     def write_again(self, text: str) -> None:
-        """Write a line of our own over the one that the cursor is in."""
-        self.stream.write("\r" + make_printable(text))
+        """Write a line of our own over the one that the cursor is in, of which nothing stays."""
+        self.stream.write("\r" + make_printable(text) + "\x1b[K")
         self.stream.flush()
 
     def __getattr__(self, name: str) -> Any:

@@ -75,8 +75,11 @@ def train(
     settings += [] if device is None else [f"runtime.device={device}"]
     if dry_run:
         terminal.print_plan(
-            regard.plan(recipe, model=model, task=task, data=data, start_from=start_from, settings=settings)
-        )
+            regard.plan(
+                recipe, model=model, task=task, data=data, start_from=start_from, settings=settings, out=out,
+                resume=resume,
+            )
+        )  # fmt: skip
         return
     run = regard.train(
         recipe, model=model, task=task, data=data, start_from=start_from, settings=settings, out=out,

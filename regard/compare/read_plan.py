@@ -25,7 +25,7 @@ from regard.compare.budget import Budget, parse_budget
 from regard.compare.plan import MATCHES, OWN, SHARED, Plan, Planned
 from regard.config import read_yaml
 from regard.data.config import OF_ONE_SOURCE
-from regard.errors import RegardError, nearest
+from regard.errors import RegardError, nearest, suggest_path
 from regard.models.table import MODELS, model_config
 from regard.run.initial_weights import apply_start
 from regard.tasks.table import TASKS, build_config, choose_task, task_name, task_of
@@ -148,9 +148,8 @@ def _read_contenders(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _name_contender(name: str, given: Mapping[str, Any]) -> tuple[str, dict[str, str] | None]:
     """A contender by its name; a folder, where a task is named, is the model that its texts are read by."""
     if "/" in name and not Path(name).exists():
-        siblings = [str(each) for each in Path(name).parent.glob("*") if each.is_dir()]
         raise RegardError(
-            f"There is no folder '{name}'.{nearest(name, siblings)} A contender is a model (regard models), a run "
+            f"There is no folder '{name}'.{suggest_path(Path(name))} A contender is a model (regard models), a run "
             "folder or, for a task, a Hugging Face folder."
         )
     if given.get("task") is None or name in MODELS or not Path(name).is_dir():

@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Self
 
 from regard.compare.old_results import SCHEMA, upgrade
-from regard.errors import RegardError, explain_old_name, nearest
+from regard.errors import RegardError, explain_old_name, suggest_path
 from regard.lens.views import Views
 from regard.score.by_length import LengthScore
 from regard.score.figures import Measure, count_text, duration_text, flops_text, or_dash
@@ -340,8 +340,7 @@ def group_by_tokenizer(ranked: Sequence[Contender]) -> tuple[tuple[Contender, ..
 def _explain_missing(path: Path) -> str:
     """Why there is no comparison at a path, and what to type instead."""
     if not path.exists():
-        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        return f"There is no folder '{path}'.{nearest(path.name, siblings)} Give one that `regard compare` wrote."
+        return f"There is no folder '{path}'.{suggest_path(path)} Give one that `regard compare` wrote."
     if (path / "config.yaml").exists():
         return (
             f"There is no comparison at {path}: it is the folder of one run, and {FILE} is missing. Its scores: "

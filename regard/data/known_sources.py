@@ -1,8 +1,9 @@
 """Which data this machine has been told to read. A run folder from elsewhere names any file: a password file, a device.
 
 What a user names on the command line or in a recipe is remembered with the fingerprint that it had; what only the
-config.yaml of a run folder names is read if it is remembered, or built in. The same holds of what a run begins with,
-word vectors and the weights of another run, which is read again where a run is resumed that has no state yet.
+config.yaml of a run folder names is read if it is remembered, or built in, or if the user said so (`regard check
+--trust`): until it was read, it may hold other data than the run was begun with. The same holds of what a run begins
+with, word vectors and the weights of another run, which is read again where a run is resumed that has no state yet.
 """
 
 from __future__ import annotations
@@ -22,12 +23,29 @@ SOURCES = ("train", "valid", "test", "pictures", "captions", "boundaries")
 STARTS = ("start_from", "encoder_from", "decoder_from")
 """Keys of a config that name a folder whose weights a run begins with."""
 GRAMMAR = "grammar:"
+UNREAD = b"may be read; not read yet\n"
+"""What a note holds until the data that it is about were read; then it is empty."""
 
 
 def remember_sources(data: Mapping[str, Any], fingerprint: str, cache: Path | None = None) -> None:
     """Note that this machine may read what a data section names; `fingerprint` is that of what it holds."""
     with suppress(RegardError, OSError):  # a cache that cannot be written: the user is asked again
         write_atomically(_note(list_sources(data), fingerprint, cache), b"")
+
+
+def trust_sources(data: Mapping[str, Any], fingerprint: str, cache: Path | None = None) -> None:
+    """Note that this machine may read what a data section names, and has not compared it with the fingerprint yet."""
+    with suppress(RegardError, OSError):
+        if not (note := _note(list_sources(data), fingerprint, cache)).exists():
+            write_atomically(note, UNREAD)
+
+
+def is_unread(data: Mapping[str, Any], fingerprint: str, cache: Path | None = None) -> bool:
+    """Whether what a data section names may be read, and was never seen to be the data of this fingerprint."""
+    try:
+        return _note(list_sources(data), fingerprint, cache).read_bytes() == UNREAD
+    except OSError:
+        return False
 
 
 def remember_starts(config: Mapping[str, Any], fingerprint: str, cache: Path | None = None) -> None:

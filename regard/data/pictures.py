@@ -27,7 +27,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from regard.data.cache import cache_root, find_or_make, key_of, make_kind_folder
 from regard.data.checksums import sha256_of
 from regard.data.folders import walk_files
-from regard.errors import RegardError, nearest
+from regard.errors import RegardError, suggest_path
 from regard.untrusted.small_files import check_size, open_regular, read_bytes, read_object
 from regard.untrusted.values import make_printable
 
@@ -91,10 +91,12 @@ def read_picture(data: bytes) -> Image.Image:
         return image.convert("RGB")
     except RegardError:
         raise
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise RegardError(f"it has more than {MAX_PIXELS:,} pixels") from None
     except UnidentifiedImageError:
         raise RegardError(f"it is no picture of these formats: {', '.join(FORMATS)}") from None
     except Exception as error:  # a damaged file can make Pillow's readers raise nearly anything
-        raise RegardError(f"it is damaged: {make_printable(str(error), 200)}") from None
+        raise RegardError(f"it is damaged: {make_printable(str(error), 200).rstrip('.')}") from None
 
 
 def _reduce_to_8_bits(image: Image.Image) -> Image.Image:
@@ -237,5 +239,4 @@ def list_pictures(given: Sequence[str]) -> Iterator[Path]:
 def _tell_missing(path: Path, name: str) -> str:
     if path.is_dir():
         return f"The folder '{name}' holds no picture."
-    siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-    return f"There is no picture '{name}'.{nearest(path.name, siblings)}"
+    return f"There is no picture '{name}'.{suggest_path(path)}"

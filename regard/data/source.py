@@ -22,7 +22,7 @@ from regard.data.config import DataConfig
 from regard.data.folders import walk_files
 from regard.data.reading import BLOCK, COMPRESSED, UTF8, BadLine, has_windows_line_ends, pick_text
 from regard.data.tables import SUFFIXES, Table, open_table
-from regard.errors import MissingTextError, RegardError, nearest
+from regard.errors import MissingTextError, RegardError, suggest_path
 from regard.files import write_atomically
 
 JSONL = (".jsonl", ".ndjson")
@@ -154,10 +154,9 @@ def _explain_missing(name: str, path: Path) -> MissingTextError:
     parent = path.parent
     if not parent.is_dir():
         return MissingTextError(f"There is no file '{name}': the folder {parent} does not exist.")
-    siblings = [p.name for p in parent.iterdir() if not p.name.startswith(".")]
-    known = [*siblings, *(BUILTIN if str(parent) == "." else ())]
+    known = BUILTIN if str(parent) == "." else ()
     return MissingTextError(
-        f"There is no file, folder or built-in text '{name}'.{nearest(path.name, known)} "
+        f"There is no file, folder or built-in text '{name}'.{suggest_path(path, known)} "
         f"Built-in: {', '.join(BUILTIN)}; pairs, for models that translate or parse: grammar:en-de and others, which "
         "`regard data` lists."
     )

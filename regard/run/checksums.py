@@ -15,8 +15,8 @@ from regard.data.known_sources import (
     are_starts_known,
     list_sources,
     list_starts,
-    remember_sources,
     remember_starts,
+    trust_sources,
 )
 from regard.errors import RegardError
 from regard.run.begun_mark import TOKENIZERS
@@ -152,5 +152,5 @@ def trust_run(folder: Path) -> None:
             opened = open_folder(folder, is_compared=False)  # a run that is being trained writes its checksums itself
             seal(folder, opened.facts)
     if opened.facts.data != IMPORTED:
-        remember_sources(opened.config.data.to_dict(), opened.facts.data)
+        trust_sources(opened.config.data.to_dict(), opened.facts.data)
         remember_starts(opened.config.to_dict(), opened.facts.data)

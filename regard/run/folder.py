@@ -27,7 +27,7 @@ from torch import Tensor
 from regard import __version__
 from regard.config import RunConfig, read_yaml
 from regard.data.locks import LOCK, hold_folder
-from regard.errors import RegardError, nearest
+from regard.errors import RegardError, suggest_path
 from regard.files import check_is_text, make_folder, refuse_non_file, write_atomically
 from regard.run.begun_mark import (
     BEFORE_CONFIG,
@@ -161,6 +161,11 @@ def check_free(folder: Path, can_resume: bool = True, force: bool = False) -> No
         return
     if not folder.is_dir():
         raise RegardError(f"'{folder}' is a file; give a folder that does not exist yet.")
+    if (folder / CONFIG).exists() and not (folder / FACTS).exists():
+        raise RegardError(
+            f"'{folder}' holds a {CONFIG} and no {FACTS}: it is no run, or one that cannot be continued. Choose "
+            f"another folder; or put {FACTS} back from a copy, if it is a run of yours."
+        )
     if (folder / CONFIG).exists():
         way_out = "Continue it with --resume (in Python: resume=True), or choose" if can_resume else "Choose"
         raise RegardError(f"'{folder}' already holds a run. {way_out} another folder.")
@@ -229,9 +234,7 @@ def _check_equal(folder: Path, key: str, old: object, new: object) -> None:
 def check_is_run(folder: Path) -> None:
     """Refuse what is no run folder, or one without run.json."""
     if not folder.exists():
-        parent = folder.parent
-        siblings = [p.name for p in parent.iterdir()] if parent.is_dir() else []
-        raise RegardError(f"There is no run folder '{folder}'.{nearest(folder.name, siblings)}")
+        raise RegardError(f"There is no run folder '{folder}'.{suggest_path(folder)}")
     if not folder.is_dir():
         raise RegardError(f"'{folder}' is a file, not a run folder; give the folder that `regard train` wrote.")
     _refuse_other_folders(folder)
@@ -276,7 +279,10 @@ def _refuse_other_folders(folder: Path) -> None:
 
 def _check_there(folder: Path, name: str) -> None:
     if not (folder / name).is_file():
-        raise RegardError(f"'{folder}' is not a complete run folder: {name} is missing. Train it again.")
+        raise RegardError(
+            f"'{folder}' is not a complete run folder: {name} is missing. Take it from a copy, or train "
+            "again in another folder."
+        )
 
 
 def load_config(path: Path) -> RunConfig:

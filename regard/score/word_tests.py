@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.reading import BadLine, read_lines
-from regard.errors import RegardError, nearest
+from regard.errors import RegardError, suggest_path
 from regard.models.word_vectors import WordVectors
 from regard.score.measured import Figure, Measured
 from regard.score.significance import Counts
@@ -47,8 +47,7 @@ def read_word_test(path: Path) -> RatedPairs | Analogies:
     if path.is_dir():
         raise RegardError(f"'{path}' is a folder. Give files of rated pairs or analogies, one a line.")
     if not path.is_file():
-        there = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise RegardError(f"There is no file '{path}'.{nearest(path.name, there)}")
+        raise RegardError(f"There is no file '{path}'.{suggest_path(path)}")
     pairs: list[tuple[str, str, float]] = []
     sections: dict[str, list[tuple[str, str, str, str]]] = {}
     section = "all"

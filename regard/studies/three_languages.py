@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
-from regard.errors import RegardError, nearest
+from regard.errors import RegardError, suggest_path
 from regard.studies.config import ZeroShotConfig
 
 Direction = tuple[str, str]
@@ -88,9 +88,8 @@ def count_lines(data: Path, split: str, languages: Sequence[str]) -> int:
     for language in languages:
         path = data / f"{split}.{language}"
         if not path.is_file():
-            held = sorted(p.name for p in data.iterdir()) if data.is_dir() else []
             raise RegardError(
-                f"There is no file '{path}'.{nearest(path.name, held)} The study reads files called SPLIT.LANGUAGE; "
+                f"There is no file '{path}'.{suggest_path(path)} The study reads files called SPLIT.LANGUAGE; "
                 "name yours with --set splits='[train, valid, test]' and --set languages='[en, de, fr]'."
             )
         with open(path, "rb") as file:

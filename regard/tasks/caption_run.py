@@ -133,7 +133,7 @@ class CaptionRun(Run):
         except OSError as error:
             raise RegardError(f"The picture '{path}' cannot be read: {error.strerror}.") from None
         except RegardError as error:
-            raise RegardError(f"The picture '{path}' cannot be used: {error}. Give JPEG, PNG or the like.") from None
+            raise RegardError(f"The picture '{path}' cannot be used: {error}.") from None
         first = data.n_margin // 2
         whole = fit_square(image, data.side, data.fit)
         return whole[first : first + data.size, first : first + data.size].copy()  # Pillow's own cannot be written

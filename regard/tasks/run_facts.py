@@ -118,11 +118,17 @@ def check_file(folder: Path, facts: RunFacts, name: str, sha256: str | None = No
 
 def check_has_weights(folder: Path) -> None:
     """Refuse a run whose training was stopped before it had any."""
-    if not (folder / MODEL).is_file():
+    if (folder / MODEL).is_file():
+        return
+    if MODEL in read_facts(folder).checksums:
         raise RegardError(
-            f"'{folder}' has no {MODEL} yet: its training has not reached the first evaluation. Continue it with: "
-            f"regard train --resume --out {folder}"
+            f"'{folder}' has lost its {MODEL}. Take it from a copy; or resume the run, which writes the weights of its "
+            f"saved state: regard train --resume --out {folder}"
         )
+    raise RegardError(
+        f"'{folder}' has no {MODEL} yet: its training has not reached the first evaluation. Continue it with: "
+        f"regard train --resume --out {folder}"
+    )
 
 
 def read_run_weights(folder: Path, facts: RunFacts, sha256: str | None = None) -> dict[str, Tensor]:

@@ -16,7 +16,14 @@ import torch
 from torch import Tensor
 
 from regard.config import RunConfig
-from regard.data.known_sources import are_known, are_starts_known, list_sources, list_starts
+from regard.data.known_sources import (
+    are_known,
+    are_starts_known,
+    is_unread,
+    list_sources,
+    list_starts,
+    remember_sources,
+)
 from regard.errors import RegardError
 from regard.score.judges import Judge
 from regard.score.measured import Measured
@@ -32,6 +39,7 @@ from regard.training.memory import MemoryEstimate
 from regard.training.progress import Reporter
 from regard.untrusted.values import make_printable, quote
 
+STANDARD_INPUT = "-"
 NAME_DATA = "Name data of yours with --data (in Python: data)"
 """What to do where the data of a run cannot be read."""
 
@@ -260,10 +268,14 @@ def reopen_data(
 ) -> Any:
     """The data a run was begun with: from the cache, or read again, which must give the same.
 
-    The cache alone can bring back what came from standard input. `option` is how the user can name other data.
+    The cache alone can bring back what came from standard input. It is not asked where the user lets a run from
+    elsewhere, or an edited config.yaml, name the data, and these were never compared with what the run was begun with.
+    `option` is how the user can name other data.
     """
     folder, config, facts = opened.folder, opened.config, opened.facts
-    if facts.data != IMPORTED and (found := task.reopen(config, facts.data)) is not None:
+    sources = config.data.to_dict()
+    is_to_compare = is_unread(sources, facts.data) and STANDARD_INPUT not in list_sources(sources)
+    if facts.data != IMPORTED and not is_to_compare and (found := task.reopen(config, facts.data)) is not None:
         return found
     check_sources(folder, config.data, facts, f"Name data of yours with {option}")
     data = task.prepare(_with_own_tokenizers(opened), progress)
@@ -272,6 +284,8 @@ def reopen_data(
             f"The data in {task.describe_sources(config)} are not those that '{folder}' was begun with (fingerprint "
             f"{data.fingerprint[:12]}, then {facts.data[:12]}). Restore the old ones, or train a new run."
         )
+    if is_to_compare:
+        remember_sources(sources, facts.data)
     return data
 
 

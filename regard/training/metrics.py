@@ -65,6 +65,8 @@ class Metrics:
 
     def __init__(self, run_folder: Path, *, step: int, offset: int, has_tensorboard: bool) -> None:
         self._path = path = run_folder / METRICS
+        for number, line in enumerate(_read_lines(path, offset) if path.exists() else (), start=1):
+            _read_line(path, number, line)  # what is damaged now would have a checksum at the end
         path.touch()
         if path.stat().st_nlink > 1:  # a backup of hard links: what is written here must not change there
             write_atomically(path, path.read_bytes())
@@ -128,11 +130,12 @@ def read_metrics(run_folder: Path, kind: str | None = None) -> list[dict[str, An
     return found
 
 
-def _read_lines(path: Path) -> Iterator[str]:
-    """The whole lines of a file, one held at a time; the last one is left out where it is cut short."""
+def _read_lines(path: Path, end: int | None = None) -> Iterator[str]:
+    """The whole lines of a file that begin before `end`, one held at a time; one that is cut short is left out."""
+    line = b""
     try:
         with open_regular(path) as file:
-            while (line := file.readline(MAX_BYTES + 1)).endswith(b"\n"):
+            while (end is None or file.tell() < end) and (line := file.readline(MAX_BYTES + 1)).endswith(b"\n"):
                 yield line.decode("utf-8").rstrip("\r\n")
         if len(line) > MAX_BYTES:
             raise DamagedFileError(f"{path} has a line of more than {MAX_BYTES:,} bytes. {COPY_AGAIN}.")

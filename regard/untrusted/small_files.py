@@ -162,10 +162,27 @@ def read_object(path: Path, limit: int = MAX_JSON, way_out: str = COPY_AGAIN) ->
     return found
 
 
+class _Loader(yaml.SafeLoader):
+    """PyYAML's own, but for a key that is there twice: it would take the last one without a word."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in seen:
+                    problem = f"the key '{key.value:.60}' is there twice"
+                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+                seen.add((key.tag, key.value))
+        return super().construct_mapping(node, deep)
+
+
 def parse_yaml(text: str) -> Any:
     """The value of a YAML text; ValueError with the rest of a sentence, where and why, for what is none."""
     try:
-        value = yaml.safe_load(text)
+        value = yaml.load(text, _Loader)
+    except yaml.reader.ReaderError as error:  # raised before a line is read
+        line = text.count("\n", 0, error.position) + 1
+        raise ValueError(f" at line {line}: it has a character that no YAML has, number {error.character}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""

@@ -23,6 +23,8 @@ GZIP_MAGIC = b"\x1f\x8b"
 MAX_RATIO = 200  # text packs to a third or a tenth
 FREE_BYTES = 2**28  # that may come out of a file however small it is
 BUFFER = 2**16
+NOT_PACKED = ("Not a gzipped file", "Input format not supported", "Unknown frame descriptor")
+"""What gzip, lzma and zstandard say of a file that is of another kind from its first byte."""
 
 
 def open_bytes(
@@ -107,7 +109,7 @@ def explain_errors(name: str) -> Iterator[None]:
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise RegardError(f"{name} cannot be decompressed: {error}. Is it complete?") from None
+        raise _explain(name, error) from None
     except IsADirectoryError:
         raise RegardError(f"{name} is a folder, not a file.") from None
     except PermissionError:
@@ -115,4 +117,10 @@ def explain_errors(name: str) -> Iterator[None]:
     except Exception as error:
         if type(error).__name__ != "ZstdError":  # imported only where it is needed
             raise
-        raise RegardError(f"{name} cannot be decompressed: {error}. Is it complete?") from None
+        raise _explain(name, error) from None
+
+
+def _explain(name: str, error: Exception) -> RegardError:
+    if any(words in str(error) for words in NOT_PACKED):
+        return RegardError(f"{name} is not packed in the way that its name says. Unpack it, or give it its right name.")
+    return RegardError(f"{name} cannot be decompressed: {error}. Is it complete?")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from safetensors.torch import save_file
 
 from regard.data.checksums import crc32_of
-from regard.errors import RegardError, nearest
+from regard.errors import RegardError, suggest_path
 from regard.files import write_folder_atomically
 from regard.models.bert_config import FAMILIES, BertConfig
 from regard.models.gpt2_config import GPT2Config
@@ -58,8 +58,7 @@ def is_for_hugging_face(path: Path) -> bool:
 def check_folder(path: Path) -> None:
     """Refuse what is no folder, with the way out."""
     if not path.exists():
-        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise RegardError(f"There is no folder '{path}'.{nearest(path.name, siblings)}{_say_where_to_get(path)}")
+        raise RegardError(f"There is no folder '{path}'.{suggest_path(path)}{_say_where_to_get(path)}")
     if path.is_file() and path.suffix in PICKLES:
         raise RegardError(refuse_pickle(path, path.parent))
     if not path.is_dir():

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from regard.errors import RegardError, nearest
+from regard.errors import RegardError, suggest_path
 from regard.files import write_atomically
 from regard.models.word_vectors import Matrix, WordVectors
 from regard.untrusted.unpacking import open_bytes
@@ -34,8 +34,7 @@ MAX_WORD = 1000  # bytes; a longer stretch without a space is no word of a binar
 def read_vectors(path: Path) -> WordVectors:
     """Read a file of word vectors of any of these formats, which its beginning tells; it may be gzipped."""
     if not path.is_file():
-        there = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise RegardError(f"There is no file of word vectors '{path}'.{nearest(path.name, there)}")
+        raise RegardError(f"There is no file of word vectors '{path}'.{suggest_path(path)}")
     with open_bytes(path, str(path), by_content=True) as file:
         first = file.readline(1 << 20)
         header = _parse_header(first)

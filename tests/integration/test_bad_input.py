@@ -31,7 +31,7 @@ def small(data: object, *more: object) -> list[object]:
 
 
 def test_a_missing_file_names_the_nearest(refuses, text: Path, tmp_path: Path) -> None:
-    refuses("my.tx'", "Did you mean 'my.txt'?", words=small(text.with_name("my.tx"), "--out", tmp_path / "run"))
+    refuses("my.tx'", f"Did you mean '{text}'?", words=small(text.with_name("my.tx"), "--out", tmp_path / "run"))
     assert not (tmp_path / "run").exists()
 
 
@@ -121,7 +121,7 @@ def test_a_prompt_longer_than_the_context(refuses, regard, transformer_run: Path
 
 @pytest.mark.parametrize("verb", [["generate"], ["score"], ["eval"]])
 def test_a_run_folder_that_is_not_there(refuses, lstm_run: Path, verb: list[str]) -> None:
-    refuses("There is no run folder", "Did you mean 'lstm'?", words=[*verb, lstm_run.with_name("lsmt")])
+    refuses("There is no run folder", f"Did you mean '{lstm_run}'?", words=[*verb, lstm_run.with_name("lsmt")])
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "run.json", "tokenizer.json", "model.safetensors"])
@@ -273,3 +273,16 @@ def test_ctrl_c_is_told_wherever_it_comes(regard, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(catalog, "_print_models", interrupt)
     done = regard("models")
     assert (done.code, done.err.strip()) == (130, "regard: interrupted.")
+
+
+def test_a_link_to_nowhere_is_called_one(refuses, tmp_path: Path) -> None:
+    link = tmp_path / "link.yaml"
+    link.symlink_to(tmp_path / "gone.yaml")
+    for words in (small(link, "--out", tmp_path / "run"), ["train", link]):
+        refuses(f"'{link}'. There is a link of this name, and what it points to is not there.", words=words)
+
+
+def test_a_cache_that_is_a_file_is_refused(refuses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("mine")
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "file"))
+    refuses("cannot be used: it is no folder. Set REGARD_CACHE", words=["cache"])

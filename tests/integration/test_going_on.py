@@ -216,3 +216,40 @@ def test_a_run_says_and_keeps_what_a_document_of_its_text_is(tmp_path: Path) -> 
     assert (tmp_path / "run" / "config.yaml").read_bytes() == written
     with pytest.raises(RegardError, match=r"was begun with data.document = 'chapter', and now data.document = 'line'"):
         package.train(recipe, settings=["data.document=line"], out=tmp_path / "run", resume=True)
+
+
+def test_a_dry_run_of_a_run_that_is_resumed_plans_that_run(regard: Command, lstm_run: Path) -> None:
+    done = regard("train", "--resume", "--out", lstm_run, "--dry-run", "--set", "train.max_steps=9")
+    said(done, 0, "d_model: 16", "max_steps: 9", "Nothing was trained")
+    done = regard("train", "--resume", "--out", lstm_run, "--dry-run", "--set", "model.d_model=9")
+    said(done, 2, "was begun with model.d_model = 16, and now model.d_model = 9 is asked for")
+
+
+@pytest.mark.parametrize("more", [(), ("--set", "train.max_steps=9"), ("--dry-run",)])
+def test_what_a_run_that_is_resumed_lacks_is_named(
+    regard: Command, lstm_run: Path, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    for name in ("config.yaml", "run.json"):
+        shutil.copytree(lstm_run, tmp_path / name)
+        (tmp_path / name / name).unlink()
+        done = regard("train", "--resume", "--out", tmp_path / name, *more)
+        said(done, 2, f"{name} is missing. Take it from a copy, or train again in another folder.")
+
+
+def test_a_folder_with_a_config_and_no_run_is_not_to_be_resumed(
+    regard: Command, text: Path, lstm_run: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(lstm_run, tmp_path / "run")
+    (tmp_path / "run" / "run.json").unlink()
+    for more in ((), ("--force",)):
+        done = regard("train", "lstm", "--data", text, "--out", tmp_path / "run", *more)
+        said(done, 2, "holds a config.yaml and no run.json", "Choose another folder")
+        assert "--resume" not in done.err
+
+
+def test_a_finished_run_without_its_weights_has_lost_them(regard: Command, lstm_run: Path, tmp_path: Path) -> None:
+    shutil.copytree(lstm_run, tmp_path / "run")
+    (tmp_path / "run" / "model.safetensors").unlink()
+    said(regard("eval", tmp_path / "run"), 2, "has lost its model.safetensors. Take it from a copy; or resume the run")
+    assert regard("train", "--resume", "--out", tmp_path / "run", "--quiet").code == 0
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == (lstm_run / "model.safetensors").read_bytes()

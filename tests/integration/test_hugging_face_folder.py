@@ -263,7 +263,7 @@ def test_a_tokenizer_larger_than_the_model(folder: Path, refused: Callable[..., 
 
 
 def test_a_folder_that_is_not_there_names_the_nearest(folder: Path, refused: Callable[..., None]) -> None:
-    refused(folder.with_name("gtp2"), "There is no folder", "Did you mean 'gpt2'?")
+    refused(folder.with_name("gtp2"), "There is no folder", f"Did you mean '{folder.with_name('gpt2')}'?")
 
 
 def test_a_truncated_weights_file(folder: Path, refused: Callable[..., None]) -> None:

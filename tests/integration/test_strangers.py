@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -643,3 +644,30 @@ def test_the_data_of_an_older_run_that_is_written_by_nobody_can_be_trusted(
     flip_bit(stranger / "model.safetensors")
     with pytest.raises(RegardError, match=r"is a link|Permission denied"):
         api.check(stranger, is_trusted=True)
+
+
+def test_other_data_that_a_config_names_are_not_those_of_the_run(regard, stranger: Path, tmp_path: Path) -> None:
+    """`eval` scored the old text, which the cache still had, and said no word of the new one."""
+    other = tmp_path / "other.txt"
+    other.write_text("another text\n" * 300)
+    config = stranger / "config.yaml"
+    config.write_text(re.sub(r"train: .*my\.txt", f"train: {other}", config.read_text(), count=1))
+    assert regard("check", stranger, "--trust").code == 0
+    done = regard("eval", stranger)
+    assert done.code == 2
+    assert "are not those that" in done.err
+    assert regard("eval", stranger, "--data", other).code == 0
+
+
+def test_data_that_may_be_read_are_compared_once_and_then_taken_from_the_cache(
+    regard, stranger: Path, text: Path, tmp_path: Path
+) -> None:
+    moved = tmp_path / "moved.txt"
+    shutil.copyfile(text, moved)
+    config = stranger / "config.yaml"
+    config.write_text(re.sub(r"train: .*my\.txt", f"train: {moved}", config.read_text(), count=1))
+    assert regard("check", stranger, "--trust").code == 0
+    first = regard("eval", stranger)
+    assert first.code == 0
+    moved.unlink()
+    assert regard("eval", stranger).out == first.out

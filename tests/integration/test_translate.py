@@ -210,7 +210,7 @@ def test_a_line_that_never_ends_is_refused_or_left_out(
 
 
 def test_files_of_lines_that_cannot_be_read(refuses: Any, pair_run: Path, lines: Path, tmp_path: Path) -> None:
-    refuses("There is no file", "Did you mean 'lines.en'?", words=["translate", pair_run, lines.with_name("line.en")])
+    refuses("There is no file", f"Did you mean '{lines}'?", words=["translate", pair_run, lines.with_name("line.en")])
     refuses("is a folder, not a file", words=["translate", pair_run, tmp_path])
     (tmp_path / "latin.en").write_bytes(b"the red house\ncaf\xe9\n")
     latin = tmp_path / "latin.en"
@@ -338,7 +338,7 @@ def test_a_line_of_100000_characters_is_left_out_where_the_model_cannot_read_it(
 def test_other_faults_of_the_files(refuses: Any, tmp_path: Path) -> None:
     english, german = write_pairs(tmp_path)
     out = ["--out", tmp_path / "run"]
-    refuses("my.dd", "Did you mean 'my.de'?", words=[*small(english, tmp_path / "my.dd"), *out])
+    refuses("my.dd", f"Did you mean '{german}'?", words=[*small(english, tmp_path / "my.dd"), *out])
     (tmp_path / "noise.de").write_bytes(bytes(range(256)) * 9)
     refuses("noise.de", "not text", words=[*small(english, tmp_path / "noise.de"), *out])
     (tmp_path / "empty.de").touch()

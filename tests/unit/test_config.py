@@ -71,7 +71,7 @@ def test_a_setting_inside_a_single_value_is_refused() -> None:
 
 def test_a_missing_recipe_names_the_nearest_file(tmp_path: Path) -> None:
     (tmp_path / "lstm.yaml").write_text("seed: 1")
-    with pytest.raises(RegardError, match=r"There is no file '.*lsmt.yaml'. Did you mean 'lstm.yaml'\?"):
+    with pytest.raises(RegardError, match=r"There is no file '.*lsmt.yaml'. Did you mean '.*/lstm.yaml'\?"):
         read_yaml(tmp_path / "lsmt.yaml")
 
 
@@ -139,3 +139,25 @@ def test_every_setting_that_a_common_name_leads_to_exists() -> None:
         whole = build_config({"data": data, "model": {"name": name}}).to_dict()
         known |= {f"{section}.{key}" for section, keys in whole.items() if isinstance(keys, dict) for key in keys}
     assert COMMON_NAMES.keys() <= known
+
+
+@pytest.mark.parametrize(
+    "written", ["model: {name: lstm}\nseed: 1\nmodel: {name: rnn}\n", "model:\n  name: a\n  name: b\n"]
+)
+def test_a_key_that_is_there_twice_is_refused(tmp_path: Path, written: str) -> None:
+    (tmp_path / "twice.yaml").write_text(written)
+    with pytest.raises(
+        RegardError, match=r"not valid YAML at line 3, column \d: the key '(model|name)' is there twice"
+    ):
+        read_yaml(tmp_path / "twice.yaml")
+
+
+def test_a_key_that_is_merged_in_may_be_written_over(tmp_path: Path) -> None:
+    (tmp_path / "merged.yaml").write_text("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\n")
+    assert read_yaml(tmp_path / "merged.yaml")["b"] == {"x": 1, "y": 3}
+
+
+def test_a_character_that_yaml_does_not_have_is_named(tmp_path: Path) -> None:
+    (tmp_path / "escape.yaml").write_text("seed: 1\nname: \x1b[2J\n")
+    with pytest.raises(RegardError, match="not valid YAML at line 2: it has a character that no YAML has, number 27"):
+        read_yaml(tmp_path / "escape.yaml")

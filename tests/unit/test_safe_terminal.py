@@ -5,14 +5,16 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
 from rich.text import Text
 
-from regard.cli.lines import SourceLines, show_progress
+from regard.cli.lines import SourceLines, answer_lines, show_progress
 from regard.cli.safe_terminal import SafeConsole, SafeStream, guard_terminal
 from regard.cli.terminal import plain_table
 from regard.decode.lines import LinesDone
@@ -146,3 +148,21 @@ def test_colours_and_bars_are_drawn_on_a_terminal(words: tuple[str, ...], wanted
     assert wanted in printed
     assert "\x1b[1m" in printed or "\x1b[31m╭" in printed
     assert printed.replace("\\x1b[31msense", "").count("\\x1b") == 0
+
+
+def test_answers_take_the_line_of_the_progress(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On one terminal: an answer was printed behind the number of lines that were done."""
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("sys.stdout", terminal)
+    (tmp_path / "two").write_text("a\nb\n")
+
+    def decode(read: Iterator[str], *, progress: Callable[[LinesDone], None], **_: Any) -> Iterator[str]:
+        for number, line in enumerate(read, start=1):
+            progress(LinesDone(n_lines=number, n_skipped=0))
+            yield line.upper()
+
+    for _, _, answer in answer_lines(decode, tmp_path / "two", skip_bad=False, window=None, max_tokens=1):
+        terminal.write(f"{answer}\n")
+    shown = [line.rpartition("\r")[2] for line in terminal.getvalue().split("\n")]
+    assert shown == ["\x1b[KA", "\x1b[KB", ""]

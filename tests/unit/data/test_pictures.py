@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import struct
 import tracemalloc
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
@@ -213,3 +215,15 @@ def test_few_pixels_are_decoded_at_once_whatever_the_number_of_threads(
     monkeypatch.setattr(pictures, "ThreadPoolExecutor", lambda: ThreadPoolExecutor(8))
     assert not load_pictures(files, 8, "crop", tmp_path / "cache").bad
     assert most == 2
+
+
+@pytest.mark.parametrize("side", [8_200, 9_600, 14_000])
+def test_a_picture_of_too_many_pixels_is_refused_by_its_first_bytes(side: int) -> None:
+    """Above 9,459 pixels a side Pillow warns, above 13,377 it refuses."""
+    written = io.BytesIO()
+    Image.new("1", (8, 8)).save(written, "PNG")
+    header = written.getvalue().replace(struct.pack(">II", 8, 8), struct.pack(">II", side, side), 1)
+    chunk = header[12:29]
+    data = header[:29] + struct.pack(">I", zlib.crc32(chunk)) + header[33:]
+    with pytest.raises(RegardError, match=r"it has (more than|.* pixels, more than) 67,108,864"):
+        read_picture(data)

@@ -38,6 +38,20 @@ def test_lines_after_the_offset_of_the_checkpoint_are_dropped(tmp_path: Path) ->
     assert [line["step"] for line in read_metrics(tmp_path, "valid")] == [2]
 
 
+def test_a_line_that_is_none_is_refused_before_a_run_goes_on(tmp_path: Path) -> None:
+    first = metrics(tmp_path)
+    first.write("train", 1)
+    offset = first.sync()
+    first.close()
+    whole = (tmp_path / "metrics.jsonl").read_bytes()
+    (tmp_path / "metrics.jsonl").write_bytes(b"x" * (offset - 1) + b"\n" + b"garbage after what was saved\n")
+    with pytest.raises(RegardError, match="line 1 is not valid JSON"):
+        metrics(tmp_path, step=1, offset=offset)
+    (tmp_path / "metrics.jsonl").write_bytes(whole + b"garbage after what was saved\n")
+    metrics(tmp_path, step=1, offset=offset).close()
+    assert (tmp_path / "metrics.jsonl").read_bytes() == whole
+
+
 def test_a_line_that_is_cut_short_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text('{"kind": "train", "step": 1}\n{"kind": "tr')
     assert [line["step"] for line in read_metrics(tmp_path)] == [1]
