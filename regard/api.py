@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from regard.config import RunConfig, mapping, read_yaml, with_settings
-from regard.data.known_sources import remember_sources, remember_starts
+from regard.data.known_sources import remember_starts, trust_sources
 from regard.errors import RegardError, naming_recipe, nearest
 from regard.files import check_not_there
 from regard.lens.recording import trace
@@ -29,7 +29,7 @@ from regard.score.word_tests import WordEvaluation, read_word_test, score_word_t
 from regard.tasks.labelled_run import LabelledEvaluation
 from regard.tasks.run_facts import read_facts
 from regard.tasks.table import AnyRun, build_config, name_sources, task_name, task_of
-from regard.tasks.task import ProgressBar, Rehearsal, check_sources
+from regard.tasks.task import ProgressBar, Rehearsal
 from regard.tasks.vectors_as_embedding import load_vectors
 from regard.tasks.word_coverage import measure_coverage
 from regard.text.learning import Progress
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 Recipe = RunConfig | Mapping[str, Any] | str | Path | None
 """A path to YAML, a mapping of the same form, a complete config, or None for every default."""
-NAMING = ("model", "task", "start_from")
-"""What, beside a recipe, says which model is to be trained."""
+NAMING = ("model", "model.name", "start_from", "encoder_from", "decoder_from")
+"""Settings that say which model is to be trained."""
 Kind = TypeVar("Kind")
 
 __all__ = [
@@ -92,6 +92,12 @@ def resolve(
         given["start_from"] = str(start_from)
     before = None if begun is None else run_folder.load_config(begun / "config.yaml")
     return build_config(apply_start(given, begun), is_new=begun is None, begun=before)
+
+
+def _names_model(recipe: Recipe, asked: Mapping[str, Any]) -> bool:
+    """Whether the words beside `--out` say which model is to be trained."""
+    is_named = recipe is not None or any(asked[name] is not None for name in ("model", "start_from"))
+    return is_named or any(setting.partition("=")[0].strip() in NAMING for setting in asked["settings"])
 
 
 def _name_model(recipe: Recipe, model: str | None, task: str | None) -> tuple[Recipe, str | None]:
@@ -154,8 +160,6 @@ def train(
         run = regard.train(start_from="gpt2", data="my.txt", out="runs/mine")
     """
     asked = {"model": model, "task": task, "data": data, "start_from": start_from, "settings": settings}
-    if resume and out is not None:
-        run_folder.check_resumable(Path(out))
     folder, config = _place(recipe, asked, out=out, resume=resume, force=force)
     with naming_recipe(recipe if data is None else None):
         return engine.train(
@@ -218,6 +222,8 @@ def _place(
     recipe: Recipe, asked: Mapping[str, Any], *, out: str | Path | None, resume: bool, force: bool
 ) -> tuple[Path, RunConfig]:
     """Where the run lives and what it is, checked against what is there already."""
+    if resume and out is not None:
+        run_folder.check_resumable(Path(out))
     if resume and recipe is None and not any(asked.values()):
         if out is None:
             raise RegardError("Say which run to resume: give its folder with --out (in Python: out).")
@@ -225,7 +231,7 @@ def _place(
     recipe, model = _name_model(recipe, asked["model"], asked["task"])
     asked = {**asked, "model": model}
     begun = Path(out) if resume and out is not None and (Path(out) / "config.yaml").exists() else None
-    if resume and out is not None and begun is None and not any((recipe, *map(asked.get, NAMING))):
+    if resume and out is not None and begun is None and not _names_model(recipe, asked):
         run_folder.open_folder(Path(out))  # says what is missing there
     has_recipe = recipe is not None
     names_data = has_recipe or asked["data"] is not None
@@ -238,7 +244,7 @@ def _place(
     if resume and (folder / "config.yaml").exists():
         run_folder.check_same(folder, config)
         if names_data:  # by the user, and not by the folder alone
-            remember_sources(config.data.to_dict(), read_facts(folder).data)
+            trust_sources(config.data.to_dict(), read_facts(folder).data)
         if has_recipe:
             remember_starts(config.to_dict(), read_facts(folder).data)
     else:
@@ -346,14 +352,13 @@ def plan(
     asked: dict[str, Any] = {
         "model": model, "task": task, "data": data, "start_from": start_from, "settings": settings,
     }  # fmt: skip
+    folder = None
     if resume:
         folder, config = _place(recipe, asked, out=out, resume=True, force=False)
-        if (folder / "config.yaml").exists():
-            check_sources(folder, config.data, read_facts(folder))
     else:
         config = resolve(recipe, **asked)
     with naming_recipe(recipe if data is None else None):
-        return engine.rehearse(config, progress or nullcontext)
+        return engine.rehearse(config, progress or nullcontext, folder)
 
 
 def compare(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MAX_NAME = 100  # characters; nobody means a name by a longer text
@@ -60,16 +60,18 @@ def nearest(given: str, allowed: Iterable[str], before: str = "") -> str:
     return f" Did you mean '{before}{close[0]}'?" if close else ""
 
 
-def suggest_path(path: Path, known: Iterable[str] = ()) -> str:
+def suggest_path(path: Path, known: Iterable[str] = (), *, is_folder: bool = False) -> str:
     """`" Did you mean 'texts/my.txt'?"` for a file or folder that is missing; of a link to nowhere, that it is one.
 
-    `known` are names without a folder that would do as well.
+    `known` are names without a folder that would do as well. With `is_folder` no file is suggested.
     """
-    if path.is_symlink():
+    if path.is_symlink() and not os.path.exists(path):
         return " There is a link of this name, and what it points to is not there."
-    folder = path.parent
-    beside = [each.name for each in folder.iterdir() if each.exists()] if folder.is_dir() else []
-    return nearest(path.name, [*beside, *known], "" if folder == Path() else f"{folder}{os.sep}")
+    folder, beside = path.parent, list[str]()
+    with suppress(OSError):  # no folder, or one that may not be listed
+        is_there = os.path.isdir if is_folder else os.path.exists
+        beside = [name for name in os.listdir(folder) if is_there(folder / name)]
+    return nearest(path.name, [*beside, *known], "" if folder == Path() else str(folder / "_")[:-1])
 
 
 def explain_old_name(thing: object, name: str, renamed: Mapping[str, str]) -> AttributeError:

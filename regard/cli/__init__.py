@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Annotated
 
@@ -104,6 +105,7 @@ def _root(
 
 def main() -> None:
     """Run the command line; a mistake of the user's becomes one sentence on stderr and exit code 2."""
+    warnings.filterwarnings("ignore", "Image size .* exceeds limit")  # of Pillow's: smaller pictures are refused by us
     try:
         with terminated_as_interrupted(), guard_terminal():
             app()

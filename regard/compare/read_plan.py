@@ -149,8 +149,8 @@ def _name_contender(name: str, given: Mapping[str, Any]) -> tuple[str, dict[str,
     """A contender by its name; a folder, where a task is named, is the model that its texts are read by."""
     if "/" in name and not Path(name).exists():
         raise RegardError(
-            f"There is no folder '{name}'.{suggest_path(Path(name))} A contender is a model (regard models), a run "
-            "folder or, for a task, a Hugging Face folder."
+            f"There is no folder '{name}'.{suggest_path(Path(name), is_folder=True)} A contender is a model (regard "
+            "models), a run folder or, for a task, a Hugging Face folder."
         )
     if given.get("task") is None or name in MODELS or not Path(name).is_dir():
         return name, None

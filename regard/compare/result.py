@@ -340,7 +340,7 @@ def group_by_tokenizer(ranked: Sequence[Contender]) -> tuple[tuple[Contender, ..
 def _explain_missing(path: Path) -> str:
     """Why there is no comparison at a path, and what to type instead."""
     if not path.exists():
-        return f"There is no folder '{path}'.{suggest_path(path)} Give one that `regard compare` wrote."
+        return f"There is no folder '{path}'.{suggest_path(path, is_folder=True)} Give one that `regard compare` wrote."
     if (path / "config.yaml").exists():
         return (
             f"There is no comparison at {path}: it is the folder of one run, and {FILE} is missing. Its scores: "

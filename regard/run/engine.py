@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from regard.run.card import write_card
 from regard.run.checksums import check_sealed, seal, unseal
 from regard.run.folder import open_folder, read_weights
 from regard.run.initial_weights import find_initial_weights
+from regard.tasks.initial_weights import InitialWeights
 from regard.tasks.table import TASKS, AnyRun, task_of
 from regard.tasks.task import Ending, Fitting, OpenRun, ProgressBar, Rehearsal, check_starts, reopen_data
 from regard.training.checkpoint import forget_ending, latest_checkpoint
@@ -33,13 +34,40 @@ PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
 ENGINES = ("torch", "ctranslate2")
 
 
-def rehearse(config: RunConfig, progress: ProgressBar = nullcontext) -> Rehearsal:
-    """The size, cost and first batch of a run; nothing is trained and no run folder is written."""
+@dataclass(frozen=True)
+class _Prepared:
+    """What is known of a training before a file of it is written."""
+
+    begun: OpenRun | None
+    """The run that is gone on with."""
+    data: Any
+    start: InitialWeights | None
+    rehearsal: Rehearsal
+
+
+def rehearse(config: RunConfig, progress: ProgressBar = nullcontext, folder: Path | None = None) -> Rehearsal:
+    """The size, cost and first batch of a run; nothing is trained and no run folder is written.
+
+    `folder` is that of a run which is to go on.
+    """
+    return _prepare(config, folder, progress).rehearsal
+
+
+def _prepare(config: RunConfig, folder: Path | None, progress: ProgressBar) -> _Prepared:
+    """Read the data, and what the run begins with: as they are named, or as those of the run that is in `folder`."""
     task = task_of(config)
-    config = task.complete(config)
+    begun = open_folder(folder) if folder is not None and (folder / "config.yaml").exists() else None
+    if begun is not None and latest_checkpoint(begun.folder) is None:
+        check_starts(begun)
+    config = task.complete(config if begun is None else config.take_open(begun.config))
     with progress() as draw:
-        data = task.prepare(config, draw)
-    return task.rehearse(config, data, find_initial_weights(config))
+        data = task.prepare(config, draw) if begun is None else reopen_data(task, begun, draw)
+    start = find_initial_weights(config, folder)
+    planned = config if folder is None else _leave_out_vectors(config, folder)
+    rehearsal = task.rehearse(planned, data, start)
+    if planned is not config:
+        rehearsal = replace(rehearsal, config=rehearsal.config.with_section("train", config.train))
+    return _Prepared(begun, data, start, rehearsal)
 
 
 def train(
@@ -57,16 +85,9 @@ def train(
     `is_tested` scores the test split at the end; `force` writes into a folder that holds other files.
     """
     task, reporter = task_of(config), reporter or Silent()
-    begun = open_folder(folder) if (folder / "config.yaml").exists() else None
-    if begun is not None and latest_checkpoint(folder) is None:
-        check_starts(begun)
-    config = task.complete(config if begun is None else config.take_open(begun.config))
-    with progress() as draw:
-        data = task.prepare(config, draw) if begun is None else reopen_data(task, begun, draw)
-    start = find_initial_weights(config, folder)
-    planned = _leave_out_vectors(config, folder)
-    rehearsal = task.rehearse(planned, data, start)
-    config = rehearsal.config if planned is config else rehearsal.config.with_section("train", config.train)
+    prepared = _prepare(config, folder, progress)
+    begun, data, start, rehearsal = prepared.begun, prepared.data, prepared.start, prepared.rehearsal
+    config = rehearsal.config
     for note in ([start.note] if start is not None and start.note else []) + list(rehearsal.notes):
         reporter.note(note)
     rehearsal.check_memory()

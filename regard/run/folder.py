@@ -234,7 +234,7 @@ def _check_equal(folder: Path, key: str, old: object, new: object) -> None:
 def check_is_run(folder: Path) -> None:
     """Refuse what is no run folder, or one without run.json."""
     if not folder.exists():
-        raise RegardError(f"There is no run folder '{folder}'.{suggest_path(folder)}")
+        raise RegardError(f"There is no run folder '{folder}'.{suggest_path(folder, is_folder=True)}")
     if not folder.is_dir():
         raise RegardError(f"'{folder}' is a file, not a run folder; give the folder that `regard train` wrote.")
     _refuse_other_folders(folder)

@@ -289,6 +289,13 @@ def reopen_data(
     return data
 
 
+def check_data(task: Task, opened: OpenRun) -> None:
+    """Refuse to read anew, for another use, what may not be read, or is not what the run was begun with."""
+    check_sources(opened.folder, opened.config.data, opened.facts)
+    if is_unread(opened.config.data.to_dict(), opened.facts.data):
+        reopen_data(task, opened)
+
+
 def check_sources(folder: Path, data: Settings, facts: RunFacts, way_out: str = NAME_DATA) -> None:
     """Refuse to read what only a run's config.yaml names, and nobody on this machine: it could be any file.
 

@@ -11,6 +11,7 @@ from typing import Any
 from regard.config import mapping, read_yaml
 from regard.data.config import DataConfig
 from regard.data.documents import read_documents
+from regard.data.known_sources import is_unread
 from regard.data.prepared_text import prepare_text
 from regard.errors import RegardError
 from regard.models.word_vectors import WordVectors
@@ -83,6 +84,11 @@ def _data_of(path: Path) -> DataConfig | None:
     data = DataConfig.from_complete(mapping(read_yaml(path / CONFIG), "data"), "data")
     alone = f"regard vectors convert {path} my.vec, then regard vectors coverage my.vec --data FILE"
     check_sources(path, data, facts, f"Look at its words alone: {alone}")
+    if is_unread(data.to_dict(), facts.data):
+        raise RegardError(
+            f"The data that '{path}' names were not compared yet with those it was trained on. Do it once: regard eval "
+            f"{path}"
+        )
     return data
 
 

@@ -195,7 +195,7 @@ class WordVectorsTask:
                 fingerprint=key_of(pairs),
                 own="pairs",
             )
-        words, chosen = read_contexts(run.opened, split)
+        words, chosen = read_contexts(self, run.opened, split)
         return TestSet(
             about=name_split(run.config, split, self.describe_sources(run.config)),
             sources=tuple("\t".join(words[i] for i in item) for item in chosen.tolist()),

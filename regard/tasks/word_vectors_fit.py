@@ -34,7 +34,7 @@ from regard.tasks.task import Fitting
 from regard.text.tokenizer import Tokenizer
 from regard.training import checkpoint as checkpoints
 from regard.training.device import choose_threads, pick_device, session
-from regard.training.metrics import Metrics, Speed
+from regard.training.metrics import Metrics, Speed, check_metrics
 from regard.training.progress import Status
 from regard.training.state import TrainState
 from regard.training.stop import Interrupt, Limits, divergence_error
@@ -258,6 +258,7 @@ class _Run:
         self.started_with: dict[str, Any] = {"n_stretch": self.n_stretch, "n_items": learner.n_items}
         if latest is not None:
             self._restore(latest)
+        check_metrics(folder, state.metrics_offset)
         begin_writing()
         self.metrics = Metrics(
             folder, step=state.step, offset=state.metrics_offset, has_tensorboard=config.checkpoint.has_tensorboard

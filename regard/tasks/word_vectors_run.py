@@ -23,7 +23,7 @@ from regard.score.word_tests import (
     score_word_test,
 )
 from regard.tasks.base_run import Run, list_items
-from regard.tasks.task import OpenRun, Task, check_sources, check_split
+from regard.tasks.task import OpenRun, Task, check_data, check_split
 from regard.text.config import TokenizerConfig
 
 N_CONTEXTS = 5_000
@@ -68,7 +68,7 @@ class WordVectorsRun(Run):
         if data is not None:
             names = [data] if isinstance(data, str) else list(data)
             return WordEvaluation(tuple(score_word_test(self.model, read_word_test(Path(name))) for name in names))
-        words, chosen = read_contexts(self.opened, split)
+        words, chosen = read_contexts(self.task, self.opened, split)
         return WordEvaluation((score_contexts(self.model, words, chosen, f"the {split} split"),))
 
     def prediction(self, *texts: str) -> Any:
@@ -78,9 +78,9 @@ class WordVectorsRun(Run):
         raise RegardError(f"'{self.folder}' holds vectors of words: there is nothing that it computes of a text.")
 
 
-def read_contexts(opened: OpenRun, split: str) -> tuple[list[str], NDArray[np.int64]]:
+def read_contexts(task: Task, opened: OpenRun, split: str) -> tuple[list[str], NDArray[np.int64]]:
     """Words, and (word, word near it, random word) of a split of a run's text, the same for runs of any vocabulary."""
-    check_sources(opened.folder, opened.config.data, opened.facts)
+    check_data(task, opened)
     text = prepare_text(opened.config.section("data", DataConfig), PLAIN_WORDS)
     tokens = getattr(text, check_split(split)).tokens
     tokenizer = text.tokenizer

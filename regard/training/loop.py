@@ -27,7 +27,7 @@ from regard.training.config import CheckpointConfig, OptimizerConfig, RuntimeCon
 from regard.training.device import choose_threads, pick_device, session
 from regard.training.learner import DivergedError, Learner, Update
 from regard.training.memory import check_memory, estimate_memory
-from regard.training.metrics import Metrics, Speed
+from regard.training.metrics import Metrics, Speed, check_metrics
 from regard.training.objective import Objective
 from regard.training.progress import Reporter, Silent, Status
 from regard.training.schedule import learning_factor
@@ -186,6 +186,7 @@ class _Run:
         self.lr = self.grad_norm = self.nats_per_token = 0.0
         self.speed = Speed()
         self.saved_at = time.monotonic()
+        check_metrics(folder, state.metrics_offset)
         self.has_weights = latest is not None  # what a run that died before its first checkpoint left is not its own
         if latest is not None:
             self._restore(latest, begin_writing)

@@ -65,8 +65,6 @@ class Metrics:
 
     def __init__(self, run_folder: Path, *, step: int, offset: int, has_tensorboard: bool) -> None:
         self._path = path = run_folder / METRICS
-        for number, line in enumerate(_read_lines(path, offset) if path.exists() else (), start=1):
-            _read_line(path, number, line)  # what is damaged now would have a checksum at the end
         path.touch()
         if path.stat().st_nlink > 1:  # a backup of hard links: what is written here must not change there
             write_atomically(path, path.read_bytes())
@@ -107,6 +105,32 @@ class Metrics:
                 f"'{self._path.parent}' was deleted or moved while it was trained. Train it again, or put it back and "
                 "resume it."
             )
+
+
+def check_metrics(run_folder: Path, offset: int) -> None:
+    """Refuse to go on with measurements that are damaged before `offset`: at the end they would have a checksum."""
+    path, number = run_folder / METRICS, 0
+    if not path.exists():
+        return
+    try:
+        for number, line in enumerate(_read_lines(path, offset), start=1):
+            if line:
+                _read_line(path, number, line)
+        is_whole = _ends_line(path, offset)
+    except DamagedFileError:
+        is_whole = False
+    if not is_whole:
+        raise DamagedFileError(
+            f"'{path}' is not as it was when the run was saved, from line {number} on. Take it from a copy; or remove "
+            "it, and what was measured until then is lost."
+        )
+
+
+def _ends_line(path: Path, offset: int) -> bool:
+    """Whether `offset` is where a line ends."""
+    with open_regular(path) as file:
+        file.seek(max(0, offset - 1))
+        return offset == 0 or file.read(1) == b"\n"
 
 
 def read_metrics(run_folder: Path, kind: str | None = None) -> list[dict[str, Any]]:
@@ -151,7 +175,7 @@ def _read_line(path: Path, number: int, line: str) -> dict[str, Any]:
     found: dict[str, Any] = parse_json(line, f"{path}, line {number}", way_out)
     is_whole = isinstance(found, dict) and isinstance(found.get("kind"), str) and is_count(found.get("step"))
     if not is_whole or not all(value is None or is_measure(value) for key, value in found.items() if key != "kind"):
-        raise RegardError(f"{path}, line {number} is no measurement: {quote(found)}. {way_out}.")
+        raise DamagedFileError(f"{path}, line {number} is no measurement: {quote(found)}. {way_out}.")
     return found
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import stat
+from collections import Counter
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +22,7 @@ MAX_JSON_DEPTH = 200
 """Lists and objects inside each other; Python's stack ends at a thousand, and copying takes it twice."""
 MAX_OPENED = 2_000_000  # lists and objects: two hundred bytes each; SQuAD has 700,000
 MAX_COMMAS = 10_000_000  # between values: up to a hundred bytes each
+MERGED = "tag:yaml.org,2002:merge"
 COPY_AGAIN = "It may have been cut short; copy it again"
 
 
@@ -162,24 +164,41 @@ def read_object(path: Path, limit: int = MAX_JSON, way_out: str = COPY_AGAIN) ->
     return found
 
 
-class _Loader(yaml.SafeLoader):
-    """PyYAML's own, but for a key that is there twice: it would take the last one without a word."""
+def _load_yaml(text: str) -> Any:
+    """The value of a YAML text; a key that is there twice is an error, where PyYAML takes the last one."""
+    loader = yaml.SafeLoader(text)
+    try:
+        if (root := loader.get_single_node()) is None:
+            return None
+        _check_keys(root)
+        return loader.construct_document(root)
+    finally:
+        loader.dispose()
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if (key.tag, key.value) in seen:
-                    problem = f"the key '{key.value:.60}' is there twice"
-                    raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-                seen.add((key.tag, key.value))
-        return super().construct_mapping(node, deep)
+
+def _check_keys(root: yaml.Node) -> None:
+    """Refuse a key that is there twice, as it is written: what is merged in (<<) may be written over."""
+    left, seen = [root], {id(root)}
+    while left:
+        node = left.pop()
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        keys = [key for key, _ in pairs if isinstance(key, yaml.ScalarNode) and key.tag != MERGED]
+        for key, n in Counter((key.tag, key.value) for key in keys).items():
+            if n > 1:
+                twice = [each for each in keys if (each.tag, each.value) == key]
+                problem = f"the key '{key[1]:.60}' is there twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, twice[1].start_mark)
+        inner = [each for pair in pairs for each in pair] if pairs else node.value
+        for each in inner if isinstance(node, yaml.CollectionNode) else []:
+            if id(each) not in seen:
+                seen.add(id(each))
+                left.append(each)
 
 
 def parse_yaml(text: str) -> Any:
     """The value of a YAML text; ValueError with the rest of a sentence, where and why, for what is none."""
     try:
-        value = yaml.load(text, _Loader)
+        value = _load_yaml(text)
     except yaml.reader.ReaderError as error:  # raised before a line is read
         line = text.count("\n", 0, error.position) + 1
         raise ValueError(f" at line {line}: it has a character that no YAML has, number {error.character}") from None

@@ -18,13 +18,11 @@ from typing import Any, BinaryIO, cast
 from regard.errors import RegardError
 from regard.untrusted.small_files import open_regular
 
-PACKED = (".gz", ".xz", ".zst")
-GZIP_MAGIC = b"\x1f\x8b"
+PACKED = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".zst": b"(\xb5/\xfd"}
+"""The first bytes of files whose names end so."""
 MAX_RATIO = 200  # text packs to a third or a tenth
 FREE_BYTES = 2**28  # that may come out of a file however small it is
 BUFFER = 2**16
-NOT_PACKED = ("Not a gzipped file", "Input format not supported", "Unknown frame descriptor")
-"""What gzip, lzma and zstandard say of a file that is of another kind from its first byte."""
 
 
 def open_bytes(
@@ -40,12 +38,12 @@ def open_bytes(
         raw = cast(BinaryIO, open(path, "rb")) if is_pipe else open_regular(path)  # noqa: SIM115 (the caller closes it)
         suffix = path.suffix
         if by_content:
-            suffix = ".gz" if raw.read(2) == GZIP_MAGIC else ""
+            suffix = ".gz" if raw.read(2) == PACKED[".gz"] else ""
             raw.seek(0)
         if suffix not in PACKED and max_line is None:
             return raw
         try:
-            return cast(BinaryIO, io.BufferedReader(_Watched(raw, _unpack(raw, suffix, name), name, max_line), BUFFER))
+            return cast(BinaryIO, io.BufferedReader(_Watched(raw, suffix, name, max_line), BUFFER))
         except BaseException:
             raw.close()
             raise
@@ -69,8 +67,11 @@ def _unpack(raw: BinaryIO, suffix: str, name: str) -> Any:
 class _Watched(io.RawIOBase):
     """Bytes of a file, counted on their way."""
 
-    def __init__(self, raw: BinaryIO, unpacked: Any, name: str, max_line: int | None) -> None:
-        self._raw, self._unpacked, self._name, self._max_line = raw, unpacked, name, max_line
+    def __init__(self, raw: BinaryIO, suffix: str, name: str, max_line: int | None) -> None:
+        self._raw, self._name, self._max_line = raw, name, max_line
+        # Looked at, and not read: a pipe cannot be read again.
+        self._is_other = suffix in PACKED and not cast(io.BufferedReader, raw).peek(5).startswith(PACKED[suffix])
+        self._unpacked = unpacked = _unpack(raw, suffix, name)
         self._allowed = max(FREE_BYTES, MAX_RATIO * os.fstat(raw.fileno()).st_size) if unpacked is not raw else None
         self._n_read = self._n_in_line = 0
 
@@ -78,7 +79,7 @@ class _Watched(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with explain_errors(self._name):
+        with explain_errors(self._name, self._is_other):
             data = self._unpacked.read(len(buffer))
         buffer[: len(data)] = data
         self._n_read += len(data)
@@ -104,12 +105,15 @@ class _Watched(io.RawIOBase):
 
 
 @contextmanager
-def explain_errors(name: str) -> Iterator[None]:
-    """Broken compression and files that cannot be read, in one sentence that begins with `name`."""
+def explain_errors(name: str, is_other: bool = False) -> Iterator[None]:
+    """Broken compression and files that cannot be read, in one sentence that begins with `name`.
+
+    `is_other` says that a file begins as none does that is packed in the way that its name says.
+    """
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise _explain(name, error) from None
+        raise _explain(name, error, is_other) from None
     except IsADirectoryError:
         raise RegardError(f"{name} is a folder, not a file.") from None
     except PermissionError:
@@ -117,10 +121,10 @@ def explain_errors(name: str) -> Iterator[None]:
     except Exception as error:
         if type(error).__name__ != "ZstdError":  # imported only where it is needed
             raise
-        raise _explain(name, error) from None
+        raise _explain(name, error, is_other) from None
 
 
-def _explain(name: str, error: Exception) -> RegardError:
-    if any(words in str(error) for words in NOT_PACKED):
+def _explain(name: str, error: Exception, is_other: bool) -> RegardError:
+    if is_other:
         return RegardError(f"{name} is not packed in the way that its name says. Unpack it, or give it its right name.")
     return RegardError(f"{name} cannot be decompressed: {error}. Is it complete?")

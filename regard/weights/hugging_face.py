@@ -58,7 +58,7 @@ def is_for_hugging_face(path: Path) -> bool:
 def check_folder(path: Path) -> None:
     """Refuse what is no folder, with the way out."""
     if not path.exists():
-        raise RegardError(f"There is no folder '{path}'.{suggest_path(path)}{_say_where_to_get(path)}")
+        raise RegardError(f"There is no folder '{path}'.{suggest_path(path, is_folder=True)}{_say_where_to_get(path)}")
     if path.is_file() and path.suffix in PICKLES:
         raise RegardError(refuse_pickle(path, path.parent))
     if not path.is_dir():

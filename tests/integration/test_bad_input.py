@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from regard.errors import suggest_path
+
 
 @pytest.fixture
 def refuses(regard):
@@ -280,6 +282,25 @@ def test_a_link_to_nowhere_is_called_one(refuses, tmp_path: Path) -> None:
     link.symlink_to(tmp_path / "gone.yaml")
     for words in (small(link, "--out", tmp_path / "run"), ["train", link]):
         refuses(f"'{link}'. There is a link of this name, and what it points to is not there.", words=words)
+
+
+def test_a_pipe_is_no_link_to_nowhere(regard, tmp_path: Path) -> None:
+    (tmp_path / "null").symlink_to(os.devnull)
+    done = regard("vectors", "coverage", tmp_path / "null")
+    assert done.code == 2
+    assert "There is a link" not in done.err
+
+
+def test_a_folder_that_may_not_be_listed_suggests_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: Path) -> list[str]:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    (tmp_path / "my.txt").write_text("")
+    assert suggest_path(tmp_path / "my.tx") == f" Did you mean '{tmp_path / 'my.txt'}'?"
+    assert suggest_path(tmp_path / "my.tx", is_folder=True) == ""
+    assert suggest_path(Path("/tpm")) == " Did you mean '/tmp'?"
+    monkeypatch.setattr(os, "listdir", refuse)
+    assert suggest_path(tmp_path / "my.tx") == ""
 
 
 def test_a_cache_that_is_a_file_is_refused(refuses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -253,3 +253,11 @@ def test_a_finished_run_without_its_weights_has_lost_them(regard: Command, lstm_
     said(regard("eval", tmp_path / "run"), 2, "has lost its model.safetensors. Take it from a copy; or resume the run")
     assert regard("train", "--resume", "--out", tmp_path / "run", "--quiet").code == 0
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == (lstm_run / "model.safetensors").read_bytes()
+
+
+def test_a_new_run_may_be_begun_by_the_command_that_goes_on_with_it(
+    regard: Command, text: Path, tmp_path: Path
+) -> None:
+    begin = ["train", "--resume", "--out", tmp_path / "run", "--data", text, "--set", "model.name=ngram", "--quiet"]
+    assert regard(*begin).code == 0
+    said(regard("train", "--resume", "--out", tmp_path / "none", "--data", text), 2, "There is no run folder")

@@ -153,8 +153,8 @@ def test_a_key_that_is_there_twice_is_refused(tmp_path: Path, written: str) -> N
 
 
 def test_a_key_that_is_merged_in_may_be_written_over(tmp_path: Path) -> None:
-    (tmp_path / "merged.yaml").write_text("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\n")
-    assert read_yaml(tmp_path / "merged.yaml")["b"] == {"x": 1, "y": 3}
+    (tmp_path / "merged.yaml").write_text("a: &a {x: 1, y: 2}\nb: {c: &c {<<: *a, y: 3}}\nd: {<<: *c}\n")
+    assert read_yaml(tmp_path / "merged.yaml")["d"] == {"x": 1, "y": 3}
 
 
 def test_a_character_that_yaml_does_not_have_is_named(tmp_path: Path) -> None:

@@ -291,7 +291,9 @@ def test_a_comparison_is_a_table_in_a_notebook_and_in_pandas(monkeypatch: pytest
 
 def test_a_path_without_a_comparison_says_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
-    with pytest.raises(RegardError, match=r"There is no folder '.*/run'. Did you mean '.*/runs'\? Give one that `regard"):
+    with pytest.raises(
+        RegardError, match=r"There is no folder '.*/run'. Did you mean '.*/runs'\? Give one that `regard"
+    ):
         api.report(tmp_path / "run")
     (tmp_path / "runs" / "config.yaml").write_text("")
     with pytest.raises(RegardError, match=r"it is the folder of one run.* Its scores: regard eval"):

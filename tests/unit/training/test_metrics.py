@@ -11,7 +11,7 @@ from tiny_training import run_tiny
 from regard.errors import RegardError
 from regard.training import metrics as metrics_file
 from regard.training.checkpoint import checkpoint_folders
-from regard.training.metrics import Metrics, Speed, read_metrics
+from regard.training.metrics import Metrics, Speed, check_metrics, read_metrics
 
 
 def metrics(folder: Path, step: int = 0, offset: int = 0) -> Metrics:
@@ -38,18 +38,32 @@ def test_lines_after_the_offset_of_the_checkpoint_are_dropped(tmp_path: Path) ->
     assert [line["step"] for line in read_metrics(tmp_path, "valid")] == [2]
 
 
-def test_a_line_that_is_none_is_refused_before_a_run_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["garbage", "cut", "a line removed", "zeros"])
+def test_a_run_does_not_go_on_with_damaged_measurements(tmp_path: Path, how: str) -> None:
     first = metrics(tmp_path)
     first.write("train", 1)
+    first.write("valid", 1, nats_per_token=1.5)
     offset = first.sync()
+    first.write("train", 2, lr=0.1)
     first.close()
-    whole = (tmp_path / "metrics.jsonl").read_bytes()
-    (tmp_path / "metrics.jsonl").write_bytes(b"x" * (offset - 1) + b"\n" + b"garbage after what was saved\n")
-    with pytest.raises(RegardError, match="line 1 is not valid JSON"):
-        metrics(tmp_path, step=1, offset=offset)
-    (tmp_path / "metrics.jsonl").write_bytes(whole + b"garbage after what was saved\n")
-    metrics(tmp_path, step=1, offset=offset).close()
-    assert (tmp_path / "metrics.jsonl").read_bytes() == whole
+    path = tmp_path / "metrics.jsonl"
+    check_metrics(tmp_path, offset)
+    whole = path.read_bytes()
+    damaged = {
+        "garbage": b"x" * 5 + whole[5:],
+        "cut": whole[: offset - 7],
+        "a line removed": whole[whole.index(b"\n") + 1 :],
+        "zeros": whole[: offset - 7] + b"\0" * 7,
+    }
+    path.write_bytes(damaged[how])
+    with pytest.raises(
+        RegardError, match=r"not as it was when the run was saved, from line \d on\. Take it from a copy"
+    ):
+        check_metrics(tmp_path, offset)
+    path.write_bytes(whole[:offset] + b"garbage after what was saved\n")  # which is made again
+    check_metrics(tmp_path, offset)
+    path.unlink()
+    check_metrics(tmp_path, offset)
 
 
 def test_a_line_that_is_cut_short_is_not_read(tmp_path: Path) -> None:

@@ -57,3 +57,13 @@ def test_a_text_of_one_line_is_cut_into_documents_without_holding_it(tmp_path: P
     path = tmp_path / "one.txt"
     path.write_text("one line of words " * 10_000)
     assert "".join(read_documents(DataConfig(train=str(path)), cache=tmp_path / "cache")) == path.read_text()
+
+
+def test_what_follows_a_packed_file_does_not_make_it_another_kind(tmp_path: Path) -> None:
+    path = tmp_path / "twice.gz"
+    path.write_bytes(gzip.compress(b"a text\n") + b"more")
+    with (
+        pytest.raises(RegardError, match=r"twice.gz cannot be decompressed: .*Is it complete\?"),
+        open_bytes(path, path.name) as file,
+    ):
+        file.read()
