@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -49,6 +50,8 @@ class TrainState:
         found = decode_fields(cls, {name: value for name, value in given.items() if name not in old})
         if min(found.step, found.tokens, found.flops, found.n_since_best, found.n_drops, found.metrics_offset) < 0:
             raise FieldError("'state' counts less than nothing")
+        if math.isnan(found.seconds) or found.seconds < 0:
+            raise FieldError("'seconds' must be a number, 0 or more")
         return found
 
 
