@@ -57,6 +57,9 @@ COMMON_NAMES = {
 }
 """Settings of a run, and what other tools call them or where people look for them."""
 
+MAX_INTEGER = 2**63 - 1
+"""Of a setting that has no other limit: larger ones cannot be counted to."""
+
 
 def setting(
     default: Any = MISSING,
@@ -299,8 +302,9 @@ def _check_allowed(value: Any, metadata: Mapping[str, Any], name: str) -> None:
         if isinstance(v, int | float) and not isinstance(v, bool):
             if isinstance(v, float) and not math.isfinite(v):
                 raise _ValueError(f"{name} must be a finite number, not {'NaN' if math.isnan(v) else v}.")
-            if (low is not None and v < low) or (high is not None and v > high):
-                raise _ValueError(f"{name} must be {_range_text(low, high)}, not {v}.")
+            most = MAX_INTEGER if high is None and isinstance(v, int) else high
+            if (low is not None and v < low) or (most is not None and v > most):
+                raise _ValueError(f"{name} must be {_range_text(low, most)}, not {v}.")
 
 
 def _limits_text(low: float | None, high: float | None) -> str:
@@ -323,6 +327,6 @@ def _range_text(low: float | None, high: float | None) -> str:
 
 def _number_text(limit: float | None) -> str:
     assert limit is not None, "who asks has looked"
-    if limit == 2**63 - 1:
+    if limit == MAX_INTEGER:
         return "2^63 - 1"
     return f"{limit:,.0f}" if 1e5 <= limit < 1e15 else f"{limit:g}"

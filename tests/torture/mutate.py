@@ -13,6 +13,7 @@ command on good files.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import os
 import resource
@@ -183,6 +184,7 @@ def start(case: Case) -> int:
         os.dup2(os.open(case.folder / SAID, os.O_WRONLY | os.O_CREAT), 2)
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
         resource.setrlimit(resource.RLIMIT_DATA, (8 * 2**30, 8 * 2**30))
+        faulthandler.dump_traceback_later(MAX_SECONDS - 1, file=2)  # where a command hangs, in the case that is kept
         sys.argv = ["regard", *case.words]
         code = run_command()
         sys.stdout.flush()

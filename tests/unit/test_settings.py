@@ -63,6 +63,7 @@ def test_a_list_of_text_and_a_single_text_are_told_apart() -> None:
         ({"lr": float("nan")}, r"lr must be a finite number, not NaN"),
         ({"lr": float("inf")}, r"lr must be a finite number, not inf"),
         ({"n_steps": 0}, r"n_steps must be at least 1, not 0"),
+        ({"n_steps": 2**63}, r"n_steps must be between 1 and 2\^63 - 1, not 9223372036854775808"),
         ({"n_steps": 2.5}, r"optimizer.n_steps must be a whole number or null, not 2.5"),
         ({"n_steps": False}, r"optimizer.n_steps must be a whole number or null, not False"),
         ({"betas": [0.9, 1.5]}, r"betas must be between 0 and 1, not 1.5"),
