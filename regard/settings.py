@@ -302,7 +302,7 @@ def _check_allowed(value: Any, metadata: Mapping[str, Any], name: str) -> None:
         if isinstance(v, int | float) and not isinstance(v, bool):
             if isinstance(v, float) and not math.isfinite(v):
                 raise _ValueError(f"{name} must be a finite number, not {'NaN' if math.isnan(v) else v}.")
-            most = MAX_INTEGER if high is None and isinstance(v, int) else high
+            most = MAX_INTEGER if high is None and isinstance(v, int) and v > MAX_INTEGER else high
             if (low is not None and v < low) or (most is not None and v > most):
                 raise _ValueError(f"{name} must be {_range_text(low, most)}, not {v}.")
 
