@@ -32,6 +32,15 @@ class FolderThereError(RegardError):
     """Another process made the folder that was to be made."""
 
 
+def expand_home(name: str | Path) -> Path:
+    """A path whose ~ is the home folder; where there is none, or no such user, ~ is a name as any other.
+
+    >>> expand_home("texts/my.txt"), expand_home("~nobody-of-this-name/my.txt")
+    (PosixPath('texts/my.txt'), PosixPath('~nobody-of-this-name/my.txt'))
+    """
+    return Path(os.path.expanduser(name))
+
+
 def write_atomically(path: Path, data: str | bytes | Callable[[Path], None]) -> None:
     """Write `path` whole: `data` is its text, its bytes, or a function that writes the file it is handed.
 

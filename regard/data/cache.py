@@ -21,6 +21,7 @@ from regard.errors import RegardError
 from regard.files import (
     PARTIAL,
     FolderThereError,
+    expand_home,
     is_old,
     remove_folder,
     write_atomically,
@@ -37,7 +38,12 @@ SMALL = 2**20  # below this many bytes a file is hashed again rather than rememb
 def cache_root() -> Path:
     """$REGARD_CACHE, or ~/.cache/regard; a new one can be read by its owner alone, since texts may be private."""
     given = os.environ.get("REGARD_CACHE")
-    root = Path(given).expanduser() if given else Path.home() / ".cache" / "regard"
+    try:
+        root = expand_home(given) if given else Path.home() / ".cache" / "regard"
+    except RuntimeError:  # a container whose user has no name and no $HOME
+        raise RegardError(
+            "There is no home folder for the cache. Set REGARD_CACHE to a folder that is yours."
+        ) from None
     with suppress(OSError):  # said by whatever cannot be written then
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
     return root

@@ -35,7 +35,7 @@ from regard.data.source import TextFile, resolve
 from regard.data.split import MIN_DOCUMENTS
 from regard.data.tables import Table, read_rows
 from regard.errors import RegardError
-from regard.files import write_atomically
+from regard.files import expand_home, write_atomically
 from regard.untrusted.fields import decode_fields
 from regard.untrusted.small_files import MAX_NOTE, read_object
 
@@ -214,7 +214,7 @@ def read_boundaries(data: DataConfig) -> list[tuple[int, int]] | None:
     """The first byte and the end of every document, as the table `data.boundaries` says; None where there is none."""
     if data.boundaries is None:
         return None
-    name, path = data.boundaries, Path(data.boundaries).expanduser()
+    name, path = data.boundaries, expand_home(data.boundaries)
     if not path.is_file():
         raise RegardError(f"There is no file '{name}'. data.boundaries is a table with the columns {_columns()}.")
     is_csv = path.suffix == ".csv"

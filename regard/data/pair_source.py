@@ -18,6 +18,7 @@ from regard.data.source import HUB, TextFile, resolve
 from regard.data.tables import Table, open_table
 from regard.data.tree_pairs import read_tree_pairs
 from regard.errors import RegardError
+from regard.files import expand_home
 
 TABLES = ("tsv", "csv")
 
@@ -65,7 +66,7 @@ def _open_part(files: tuple[TextFile, ...], part: PairPart, data: PairsConfig) -
 
 def _trees_in(name: str) -> str:
     """A treebank's folder holds other files too, such as one that says what it is."""
-    return f"{name.rstrip('/')}/**/*.mrg" if Path(name).expanduser().is_dir() else name
+    return f"{name.rstrip('/')}/**/*.mrg" if expand_home(name).is_dir() else name
 
 
 def _files_of(name: str, encoding: str, spool: Path, cache: Path) -> list[TextFile]:

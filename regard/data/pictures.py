@@ -28,6 +28,7 @@ from regard.data.cache import cache_root, find_or_make, key_of, make_kind_folder
 from regard.data.checksums import sha256_of
 from regard.data.folders import walk_files
 from regard.errors import RegardError, suggest_path
+from regard.files import expand_home
 from regard.untrusted.small_files import check_size, open_regular, read_bytes, read_object
 from regard.untrusted.values import make_printable
 
@@ -224,7 +225,7 @@ def _read_all(files: Sequence[Path], side: int, fit: str) -> Iterator[Pixels | s
 def list_pictures(given: Sequence[str]) -> Iterator[Path]:
     """The pictures that files, folders and globs name, in order."""
     for name in given:
-        path = Path(name).expanduser()
+        path = expand_home(name)
         if path.is_dir():
             found = sorted(p for p in walk_files(path) if p.suffix.lower() in SUFFIXES)
         elif path.exists():

@@ -22,6 +22,7 @@ from regard.data.pictures import SUFFIXES, Pictures, Pixels, load_pictures
 from regard.data.reading import BadLine, parse_record, read_lines, refuse_surrogates, tell_missing_field
 from regard.data.split import NAMES, TEST, TRAIN, VALID, Counts, describe_skipped, hash_key, split_documents
 from regard.errors import RegardError
+from regard.files import expand_home
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress, train_tokenizer
 from regard.text.tokenizer import Tokenizer
@@ -163,7 +164,7 @@ def load_captions(
     config: CaptionConfig, cache: Path | None = None, tell: Callable[[int], None] | None = None
 ) -> CaptionData:
     """Read captions and pictures; `tell` is called with how many pictures were read, where they are read anew."""
-    folder = Path(config.pictures).expanduser()
+    folder = expand_home(config.pictures)
     if not folder.is_dir():
         raise RegardError(f"There is no folder of pictures '{folder}'. Set pictures to the folder that holds them.")
     skipped = _Skipped(config.skips_bad)
@@ -188,7 +189,7 @@ def load_captions(
 
 def _read_names(path: str) -> list[str]:
     """The names in a file of a split, each once."""
-    file = Path(path).expanduser()
+    file = expand_home(path)
     if not file.is_file():
         raise RegardError(f"There is no file of names '{file}'. Give a file with a picture's name a line.")
     names: dict[str, None] = {}
@@ -213,7 +214,7 @@ def _check_apart(given: dict[str, list[str]]) -> None:
 
 def _read_captions(config: CaptionConfig, skipped: _Skipped, wanted: set[str] | None) -> dict[str, list[str]]:
     """The captions of every picture, or of those that are wanted."""
-    path = Path(config.captions).expanduser()
+    path = expand_home(config.captions)
     captions: dict[str, list[str]] = {}
     for number, found in enumerate(read_caption_lines(path), start=1):
         where = f"{path}, line {number}"

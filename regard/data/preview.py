@@ -23,6 +23,7 @@ from regard.data.prepared_pairs import read_pairs
 from regard.data.reading import UTF8, BadLine, parse_record, read_lines
 from regard.data.split import NAMES
 from regard.data.tables import looks_like_names, may_be_pairs, names_columns, read_rows
+from regard.files import expand_home
 from regard.settings import Settings
 from regard.text.config import TokenizerConfig
 from regard.text.learning import Progress
@@ -49,7 +50,7 @@ def choose_config(
         return LabelledConfig.from_dict({"train": sources[0], **settings}, "data")
     if len(sources) == 1 and (columns := _find_labels(sources[0], settings)) is not None:
         return LabelledConfig.from_dict({"train": sources[0], **columns, **settings}, "data")
-    if len(sources) == 2 and _has_pictures(Path(sources[0]).expanduser()):
+    if len(sources) == 2 and _has_pictures(expand_home(sources[0])):
         return CaptionConfig.from_dict({"pictures": sources[0], "captions": sources[1], **settings}, "data")
     train = sources[0] if len(sources) == 1 else tuple(sources)
     is_pairs = len(sources) == 2 if len(sources) != 1 else _has_two_sides(sources[0], settings)
@@ -102,7 +103,7 @@ def _find_labels(name: str, settings: Mapping[str, Any]) -> dict[str, str] | Non
 
     They are named by settings or a header; else, of two columns, one is of numbers, or of single words that come again.
     """
-    suffixes, path = set(Path(name).suffixes), Path(name).expanduser()
+    suffixes, path = set(Path(name).suffixes), expand_home(name)
     of_labelled_only = {"text", "second", "label"} & settings.keys()
     of_others = settings.keys() - {line.name for line in LabelledConfig.help()}
     if of_others or not suffixes & {".tsv", ".csv", ".jsonl", ".ndjson"} or not path.is_file():
@@ -157,7 +158,7 @@ def _has_pictures(folder: Path) -> bool:
 
 def _has_two_sides(name: str, settings: Mapping[str, Any]) -> bool:
     """Whether one source holds pairs: by settings that only pairs have, by its name, or by its first line."""
-    suffixes, path = set(Path(name).suffixes), Path(name).expanduser()
+    suffixes, path = set(Path(name).suffixes), expand_home(name)
     of_pairs_only = {line.name for line in PairsConfig.help()} - {line.name for line in DataConfig.help()}
     if is_grammar(name) or ".mrg" in suffixes or of_pairs_only & settings.keys():
         return True

@@ -23,7 +23,7 @@ from regard.data.folders import walk_files
 from regard.data.reading import BLOCK, COMPRESSED, UTF8, BadLine, has_windows_line_ends, pick_text
 from regard.data.tables import SUFFIXES, Table, open_table
 from regard.errors import MissingTextError, RegardError, suggest_path
-from regard.files import write_atomically
+from regard.files import expand_home, write_atomically
 
 JSONL = (".jsonl", ".ndjson")
 HUB = "hub:"
@@ -62,7 +62,7 @@ def resolve(given: str | Sequence[str], data: DataConfig, spool: Path, cache: Pa
 
 
 def _resolve_one(name: str, data: DataConfig, spool: Path, cache: Path) -> list[TextFile]:
-    path = Path(name).expanduser()
+    path = expand_home(name)
     if name == "-":
         return [_as_text_file(_spool_stdin(spool, data.max_bytes), "standard input", data)]
     if name.startswith(HUB):

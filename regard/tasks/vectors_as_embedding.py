@@ -11,6 +11,7 @@ from torch import Tensor
 
 from regard.config import mapping, read_yaml
 from regard.errors import RegardError
+from regard.files import expand_home
 from regard.models.table import model_config, models_for
 from regard.models.trained_vectors import compose_vectors
 from regard.models.word_vectors import WordVectors
@@ -31,7 +32,7 @@ Embeddings = Sequence[tuple[Tensor, Tokenizer]]
 
 def load_vectors(source: str | Path) -> WordVectors:
     """The word vectors of a run folder, or of a file of word2vec, GloVe or fastText."""
-    path = Path(source).expanduser()
+    path = expand_home(source)
     if path.is_file():
         return _read_once(path, path.stat().st_mtime_ns)
     if not path.is_dir():

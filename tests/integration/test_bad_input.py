@@ -307,3 +307,11 @@ def test_a_cache_that_is_a_file_is_refused(refuses, tmp_path: Path, monkeypatch:
     (tmp_path / "file").write_text("mine")
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "file"))
     refuses("cannot be used: it is no folder. Set REGARD_CACHE", words=["cache"])
+
+
+def test_a_home_of_nobody_is_a_name_as_any_other(refuses, text: Path, tmp_path: Path) -> None:
+    """`~NAME` where there is no such user ended in a traceback."""
+    refuses("There is no file '~nobody-of-this-name/x'", words=small("~nobody-of-this-name/x", "--dry-run"))
+    for setting in ("data.boundaries", "train.vectors"):
+        more = ("--set", f"{setting}=~nobody-of-this-name/x", "--dry-run")
+        refuses("'~nobody-of-this-name/x'", words=small(text, *more))

@@ -299,3 +299,13 @@ def test_a_cache_that_is_emptied_meanwhile_loses_nothing_that_is_open(
     )
     assert len(pairs.train) > 40
     assert prepared_text.open_text(text.fingerprint, cache) is None
+
+
+def test_a_user_without_a_home_is_told_where_the_cache_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("REGARD_CACHE", raising=False)
+    monkeypatch.setattr(Path, "home", refuse)
+    with pytest.raises(RegardError, match=r"no home folder for the cache\. Set REGARD_CACHE to a folder"):
+        cache_of.cache_root()
