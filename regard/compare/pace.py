@@ -119,12 +119,12 @@ def _warn_of_busy(run: FinishedRun, best: float, budget: Budget, unit: str) -> s
 def speeds_of(lines: Sequence[Mapping[str, float]]) -> list[float]:
     """Tokens a second in each of some equal pieces of a run, from its lines of metrics; the first line is warm-up.
 
-    A broken line, which does not say both, is left out.
+    A broken line, which does not say both or has less than none, is left out.
 
     >>> speeds_of([{"tokens": 10 * i, "seconds": i} for i in range(1, 4)])
     [10.0, 10.0]
     """
-    lines = [line for line in lines if line.get("tokens") is not None and line.get("seconds") is not None]
+    lines = [line for line in lines if _says_both(line)]
     n = min(N_PIECES, len(lines) - 1)
     places = [round(i * (len(lines) - 1) / n) for i in range(n + 1)] if n > 0 else []
     ends = [(lines[i]["tokens"], lines[i]["seconds"]) for i in places]
@@ -132,3 +132,8 @@ def speeds_of(lines: Sequence[Mapping[str, float]]) -> list[float]:
     found = [tokens / seconds for tokens, seconds in pieces if tokens > 0 and seconds > 0]
     # All lines are of one update, or there is none.
     return found or [line["tokens"] / max(line["seconds"], 1e-9) for line in lines[-1:]]
+
+
+def _says_both(line: Mapping[str, float | None]) -> bool:
+    tokens, seconds = line.get("tokens"), line.get("seconds")
+    return tokens is not None and seconds is not None and tokens > 0 and seconds >= 0

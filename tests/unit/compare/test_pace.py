@@ -34,8 +34,9 @@ def test_pieces_of_a_run_have_their_own_speeds() -> None:
     assert speeds_of(run("a", [100.0]).lines * 2) == [100.0]  # the evaluation of a single update
 
 
-def test_a_broken_line_says_nothing_of_the_speed() -> None:
-    broken: dict[str, Any] = {"kind": "train", "step": 9, "seconds": None}
+@pytest.mark.parametrize("changed", [{"seconds": None}, {"tokens": -50.0}, {"tokens": 0}, {"seconds": -1.0}])
+def test_a_broken_line_says_nothing_of_the_speed(changed: dict[str, Any]) -> None:
+    broken: dict[str, Any] = {"kind": "train", "step": 9, "tokens": 50.0, "seconds": 9} | changed
     lines = list(run("a", [100.0] * 6).lines)
     assert speeds_of([*lines, broken]) == speeds_of(lines)
     assert find_pace_warnings(entry(replace(run("a", []), lines=[broken])), {}, Budget(flops=1e9)) == []
