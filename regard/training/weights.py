@@ -21,6 +21,7 @@ from regard.untrusted.values import make_printable, quote
 
 CHECKSUM = "crc32"
 """The key of the checksum in the head of a file."""
+MAX_TRIES = 100  # to read a file that is replaced again and again
 TAKE_COPY = "take it from a copy or train again"
 
 
@@ -71,11 +72,26 @@ def read_tensors(path: Path, way_out: str = TAKE_COPY) -> dict[str, Tensor]:
 
 
 def _read(path: Path, way_out: str) -> tuple[dict[str, Tensor], str | None]:
-    """Tensors by name and the CRC-32 in the head of one and the same file: a training replaces it by another."""
-    with _explain_errors(path, way_out), safe_open(path, "pt") as opened:
-        # Memory of their own: what the file gives lies in its buffer, at addresses that are not aligned.
-        tensors = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
-        return tensors, (opened.metadata() or {}).get(CHECKSUM)
+    """Tensors by name and the CRC-32 in the head of one and the same file: a training replaces it by another.
+
+    `safe_open` opens it twice, by its name: first the head is read, then the tensors.
+    """
+    with _explain_errors(path, way_out):
+        for _ in range(MAX_TRIES):
+            before = _identify(path)
+            with safe_open(path, "pt") as opened:
+                # Memory of their own: what the file gives lies in its buffer, at addresses that are not aligned.
+                tensors = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
+                checksum = (opened.metadata() or {}).get(CHECKSUM)
+            if _identify(path) == before:
+                break
+        return tensors, checksum
+
+
+def _identify(path: Path) -> tuple[int, ...]:
+    """What is not the same of a file that has taken the place of another."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def read_checked_tensors(path: Path, way_out: str = "Take it from a copy") -> dict[str, Tensor]:
