@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 Recipe = RunConfig | Mapping[str, Any] | str | Path | None
 """A path to YAML, a mapping of the same form, a complete config, or None for every default."""
-NAMING = ("model", "model.name", "start_from", "encoder_from", "decoder_from")
+NAME_MODEL = ("model", "model.name", "start_from", "encoder_from", "decoder_from")
 """Settings that say which model is to be trained."""
 Kind = TypeVar("Kind")
 
@@ -94,10 +94,10 @@ def resolve(
     return build_config(apply_start(given, begun), is_new=begun is None, begun=before)
 
 
-def _names_model(recipe: Recipe, asked: Mapping[str, Any]) -> bool:
-    """Whether the words beside `--out` say which model is to be trained."""
+def _says_which_model(recipe: Recipe, asked: Mapping[str, Any]) -> bool:
+    """Whether a new run could begin with what is asked for, or only one go on that knows its model."""
     is_named = recipe is not None or any(asked[name] is not None for name in ("model", "start_from"))
-    return is_named or any(setting.partition("=")[0].strip() in NAMING for setting in asked["settings"])
+    return is_named or any(setting.partition("=")[0].strip() in NAME_MODEL for setting in asked["settings"])
 
 
 def _name_model(recipe: Recipe, model: str | None, task: str | None) -> tuple[Recipe, str | None]:
@@ -231,7 +231,7 @@ def _place(
     recipe, model = _name_model(recipe, asked["model"], asked["task"])
     asked = {**asked, "model": model}
     begun = Path(out) if resume and out is not None and (Path(out) / "config.yaml").exists() else None
-    if resume and out is not None and begun is None and not _names_model(recipe, asked):
+    if resume and out is not None and begun is None and not _says_which_model(recipe, asked):
         run_folder.open_folder(Path(out))  # says what is missing there
     has_recipe = recipe is not None
     names_data = has_recipe or asked["data"] is not None

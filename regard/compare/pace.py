@@ -119,12 +119,12 @@ def _warn_of_busy(run: FinishedRun, best: float, budget: Budget, unit: str) -> s
 def speeds_of(lines: Sequence[Mapping[str, float]]) -> list[float]:
     """Tokens a second in each of some equal pieces of a run, from its lines of metrics; the first line is warm-up.
 
-    A broken line, which does not say both or has less than none, is left out.
+    A broken line, which lacks one of the two or has less than none of it, is left out.
 
     >>> speeds_of([{"tokens": 10 * i, "seconds": i} for i in range(1, 4)])
     [10.0, 10.0]
     """
-    lines = [line for line in lines if _says_both(line)]
+    lines = [line for line in lines if _is_whole(line)]
     n = min(N_PIECES, len(lines) - 1)
     places = [round(i * (len(lines) - 1) / n) for i in range(n + 1)] if n > 0 else []
     ends = [(lines[i]["tokens"], lines[i]["seconds"]) for i in places]
@@ -134,6 +134,7 @@ def speeds_of(lines: Sequence[Mapping[str, float]]) -> list[float]:
     return found or [line["tokens"] / max(line["seconds"], 1e-9) for line in lines[-1:]]
 
 
-def _says_both(line: Mapping[str, float | None]) -> bool:
+def _is_whole(line: Mapping[str, float | None]) -> bool:
+    """Whether a line says how many tokens were read in how many seconds."""
     tokens, seconds = line.get("tokens"), line.get("seconds")
     return tokens is not None and seconds is not None and tokens > 0 and seconds >= 0

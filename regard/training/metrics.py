@@ -109,7 +109,7 @@ class Metrics:
 
 def check_metrics(run_folder: Path, offset: int) -> None:
     """Refuse to go on with measurements that are damaged before `offset`: at the end they would have a checksum."""
-    path, number = run_folder / METRICS, 0
+    path, number = run_folder / METRICS, 1
     if not path.exists():
         return
     try:
@@ -121,8 +121,8 @@ def check_metrics(run_folder: Path, offset: int) -> None:
         is_whole = False
     if not is_whole:
         raise DamagedFileError(
-            f"'{path}' is not as it was when the run was saved, from line {number} on. Take it from a copy; or remove "
-            "it, and what was measured until then is lost."
+            f"'{path}' is not as it was when the run was saved, in line {number} or after it. Take it from a copy; or "
+            "remove it, and what was measured until then is lost."
         )
 
 

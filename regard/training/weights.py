@@ -76,16 +76,16 @@ def _read(path: Path, way_out: str) -> tuple[dict[str, Tensor], str | None]:
 
     `safe_open` opens it twice, by its name: first the head is read, then the tensors.
     """
-    with _explain_errors(path, way_out):
-        for _ in range(MAX_TRIES):
+    for _ in range(MAX_TRIES):
+        with _explain_errors(path, way_out):
             before = _identify(path)
             with safe_open(path, "pt") as opened:
                 # Memory of their own: what the file gives lies in its buffer, at addresses that are not aligned.
                 tensors = {name: opened.get_tensor(name).clone() for name in opened.keys()}  # noqa: SIM118
                 checksum = (opened.metadata() or {}).get(CHECKSUM)
             if _identify(path) == before:
-                break
-        return tensors, checksum
+                return tensors, checksum
+    raise RegardError(f"'{path}' is replaced again and again while it is read. Wait until its training has ended.")
 
 
 def _identify(path: Path) -> tuple[int, ...]:

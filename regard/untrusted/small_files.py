@@ -6,7 +6,6 @@ import json
 import os
 import re
 import stat
-from collections import Counter
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,7 +21,7 @@ MAX_JSON_DEPTH = 200
 """Lists and objects inside each other; Python's stack ends at a thousand, and copying takes it twice."""
 MAX_OPENED = 2_000_000  # lists and objects: two hundred bytes each; SQuAD has 700,000
 MAX_COMMAS = 10_000_000  # between values: up to a hundred bytes each
-MERGED = "tag:yaml.org,2002:merge"
+MERGED = "tag:yaml.org,2002:merge"  # what PyYAML calls the key <<
 COPY_AGAIN = "It may have been cut short; copy it again"
 
 
@@ -178,21 +177,24 @@ def _load_yaml(text: str) -> Any:
 
 def _check_keys(root: yaml.Node) -> None:
     """Refuse a key that is there twice, as it is written: what is merged in (<<) may be written over."""
-    left, seen = [root], {id(root)}
+    left, seen = [root], set[int]()
     while left:
         node = left.pop()
-        pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        keys = [key for key, _ in pairs if isinstance(key, yaml.ScalarNode) and key.tag != MERGED]
-        for key, n in Counter((key.tag, key.value) for key in keys).items():
-            if n > 1:
-                twice = [each for each in keys if (each.tag, each.value) == key]
-                problem = f"the key '{key[1]:.60}' is there twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, twice[1].start_mark)
-        inner = [each for pair in pairs for each in pair] if pairs else node.value
-        for each in inner if isinstance(node, yaml.CollectionNode) else []:
-            if id(each) not in seen:
-                seen.add(id(each))
-                left.append(each)
+        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+            continue
+        seen.add(id(node))  # an alias (*name) is the node itself, once more
+        if isinstance(node, yaml.SequenceNode):
+            left += node.value
+            continue
+        keys = set[tuple[str, str]]()
+        for key, value in node.value:
+            left += [key, value]
+            if not isinstance(key, yaml.ScalarNode) or key.tag == MERGED:
+                continue
+            if (key.tag, key.value) in keys:
+                problem = f"the key '{key.value:.60}' is there twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            keys.add((key.tag, key.value))
 
 
 def parse_yaml(text: str) -> Any:

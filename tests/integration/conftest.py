@@ -1,5 +1,6 @@
 """A text, a tiny run of each kind, and the command line in this process or in one of its own."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -59,6 +60,13 @@ def ngram_run(text: Path, tmp_path_factory: pytest.TempPathFactory, own_cache: P
 
     given = {"tokenizer": {"kind": "char"}, "model": {"name": "ngram", "order": 3}, "data": {"train": str(text)}}
     return api.train(given, out=tmp_path_factory.mktemp("runs") / "ngram").folder
+
+
+@pytest.fixture
+def stranger(lstm_run: Path, tmp_path: Path) -> Path:
+    """A run folder that came from elsewhere."""
+    shutil.copytree(lstm_run, tmp_path / "run")
+    return tmp_path / "run"
 
 
 @pytest.fixture

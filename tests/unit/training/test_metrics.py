@@ -57,7 +57,7 @@ def test_a_run_does_not_go_on_with_damaged_measurements(tmp_path: Path, how: str
     }
     path.write_bytes(damaged[how])
     with pytest.raises(
-        RegardError, match=r"not as it was when the run was saved, from line \d on\. Take it from a copy"
+        RegardError, match=r"not as it was when the run was saved, in line \d or after it\. Take it from a copy"
     ):
         check_metrics(tmp_path, offset)
     path.write_bytes(whole[:offset] + b"garbage after what was saved\n")  # which is made again

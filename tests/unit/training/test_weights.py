@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
+from itertools import count
 from pathlib import Path
 
 import pytest
 import torch
 
 from regard.errors import RegardError
-from regard.training.weights import matches_checksum, read_checked_tensors, write_weights
+from regard.training import weights
+from regard.training.weights import matches_checksum, read_checked_tensors, read_tensors, write_weights
 
 
 def test_weights_that_are_replaced_while_they_are_read_are_the_old_or_the_new_ones(tmp_path: Path) -> None:
@@ -32,6 +34,14 @@ def test_weights_that_are_replaced_while_they_are_read_are_the_old_or_the_new_on
     finally:
         is_over.set()
         writer.join()
+
+
+def test_weights_that_are_never_left_alone_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, counted = tmp_path / "model.safetensors", count()
+    write_weights({"w": torch.zeros(4)}, path)
+    monkeypatch.setattr(weights, "_identify", lambda _: (next(counted),))
+    with pytest.raises(RegardError, match="is replaced again and again while it is read"):
+        read_tensors(path)
 
 
 @pytest.mark.parametrize(
